@@ -1,0 +1,121 @@
+"""Compiled models that are given points, and such that are given graphs, beside the same layer by layer: milliseconds.
+
+    python benchmarks/python/points_and_graphs.py [--scan scan.bin ...] [--passes 24] [--rounds 5]
+        [--nodes 2000 60000]
+
+Points: MinkUNet42 of voxels that were made before, of voxels that are made eagerly in each call, and of points whose voxels
+are made inside the graph. Graphs: three layers of 64 channels, other edges in each call, some eight for a node. Calls
+follow each other; medians of rounds. "host": until all is enqueued. For a GPU; without one sizes are small and both
+ways run the same layers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from training_step import waiter
+
+import pumice
+from pumice.nn import graph
+
+CALLS = 8  # different ones, in turn
+LAYERS = {"GCN": graph.GCNConv, "SAGE": graph.SAGEConv, "GAT": graph.GATConv, "RGCN": graph.RGCNConv}
+RELATIONS = 4
+
+
+class Network(torch.nn.Module):
+    def __init__(self, name: str, channels: int = 64) -> None:
+        super().__init__()
+        more = (RELATIONS,) if name == "RGCN" else ()
+        self.layers = torch.nn.ModuleList([LAYERS[name](channels, channels, *more) for _ in range(3)])
+
+    def forward(self, x: torch.Tensor, *edges: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers:
+            x = layer(x, *edges).relu()
+        return x
+
+
+def measure(name: str, call: Callable[[Any], object], given: Sequence[Any], options: argparse.Namespace) -> None:
+    wait = waiter(torch.device(options.device))
+    for one in given:
+        call(one)
+    whole, host = [], []
+    for _ in range(options.rounds):
+        wait()
+        start = time.perf_counter()
+        for turn in range(options.passes):
+            call(given[turn % len(given)])
+        host.append((time.perf_counter() - start) / options.passes)
+        wait()
+        whole.append((time.perf_counter() - start) / options.passes)
+    print(f"{name:52s} {statistics.median(whole) * 1e3:8.3f} host {statistics.median(host) * 1e3:8.3f}", flush=True)
+
+
+def points(options: argparse.Namespace) -> None:
+    device = torch.device(options.device)
+    on_gpu = device.type == "cuda"
+    scans = [pumice.read_points(name) for name in options.scan] or [pumice.simulate(seed=0)]
+    generator = torch.Generator().manual_seed(0)
+    clouds = []
+    for turn in range(CALLS):
+        scan = scans[turn % len(scans)]
+        rows = torch.cat([torch.from_numpy(scan.positions), torch.from_numpy(scan.features()[:, -1:])], 1).float()
+        rows = rows if on_gpu else rows[:2000]
+        rows[:, :3] += torch.rand(3, generator=generator) * 0.05
+        clouds.append(rows[: len(rows) - 5 * turn].contiguous().to(device))
+    dtype = torch.float16 if on_gpu else torch.float32
+    how = pumice.Voxelizer(size=0.05, range=[-100, -100, -10, 100, 100, 10])
+    net = pumice.models.MinkUNet42(4, 19, width_factor=1.0 if on_gpu else 0.125).to(device, dtype).eval()
+    made = [how(cloud, cloud.to(dtype)) for cloud in clouds]
+    print(f"{len(clouds[0])} points, {len(made[0])} voxels")
+    of_voxels, of_points = pumice.compile(net), pumice.compile(net, voxelize=how)
+
+    def of_eager_voxels(cloud: torch.Tensor) -> object:
+        voxels = how(cloud, cloud.to(dtype))
+        return of_voxels(voxels.coordinates, voxels.features, batch_size=1)
+
+    measure("voxels that were made before, compiled", lambda v: of_voxels(v.coordinates, v.features, batch_size=1), made, options)
+    measure("voxels that are made eagerly, compiled", of_eager_voxels, clouds, options)
+    measure("points, compiled", lambda cloud: of_points(cloud, cloud.to(dtype)), clouds, options)
+    measure("layer by layer", lambda cloud: net(how(cloud, cloud.to(dtype)).tensor), clouds, options)
+
+
+def graphs(nodes: int, options: argparse.Namespace) -> None:
+    device = torch.device(options.device)
+    generator = torch.Generator().manual_seed(nodes)
+    calls = []
+    for turn in range(CALLS):
+        rows, edges = nodes - 7 * turn, 8 * nodes - 31 * turn
+        index = torch.randint(0, rows, (2, edges), generator=generator)
+        kinds = torch.randint(0, RELATIONS, (edges,), generator=generator)
+        calls.append((torch.randn(rows, 64, generator=generator).to(device), index.to(device), kinds.to(device)))
+    for name in LAYERS:
+        net = Network(name).to(device).eval()
+        fast = pumice.compile(net)
+        taken = 3 if name == "RGCN" else 2
+        # Layers keep what they make of edges with the tensor, so that an eager call gets a new one.
+        measure(f"{name}, {nodes} nodes, layer by layer", lambda one: net(one[0], one[1].clone(), *one[2:taken]), calls, options)
+        measure(f"{name}, {nodes} nodes, compiled", lambda one: fast(*one[:taken]), calls, options)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--scan", nargs="*", default=[], help="default: a simulated one")
+    parser.add_argument("--nodes", nargs="*", type=int, default=[2000, 60_000])
+    parser.add_argument("--passes", type=int, default=24)
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    with torch.no_grad():
+        points(options)
+        for nodes in options.nodes:
+            graphs(nodes, options)
+
+
+if __name__ == "__main__":
+    main()
