@@ -278,6 +278,21 @@ def test_schedules_of_other_numbers_are_refused() -> None:
     assert step.recordings == 1
 
 
+@pytest.mark.parametrize("rows", [0, 60])
+def test_an_eager_step_behind_one_in_trouble_changes_nothing(rows: int) -> None:
+    net, optimizer, scaler, step = made("SGD")
+    trained(step, 4)
+    recorder = step._recorder
+    recorder.text, recorder.host_knows = "voxels: 7 needed, capacity 5", False
+    before = [tensor.clone() for tensor in state_of(net, optimizer)]
+    cells, features, labels = scan(1, 60)
+    grid = {"batch_size": 2, "spatial_shape": [1 << 14] * 3}  # of a bucket of its own, or without rows of none
+    with pytest.raises(pumice.UserError, match="7 needed, capacity 5"):
+        step(cells[:rows], features[:rows], labels[:rows], **grid)
+    expect_same_bits(state_of(net, optimizer), before)
+    assert trained(step, 1)[0].isfinite()
+
+
 class Changed(torch.nn.Module):
     """Applies a function or a module to features."""
 

@@ -203,6 +203,32 @@ def test_sampled_blocks_of_changing_sizes(device: str) -> None:
     assert len(sizes) > 10 and len(fast._buckets) < 8
 
 
+class OfTwo(torch.nn.Module):
+    """A layer for each of two lists of edges."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = torch.nn.ModuleList([layers.SAGEConv(CHANNELS, CHANNELS), layers.SAGEConv(CHANNELS, 4)])
+
+    def forward(self, x: torch.Tensor, edges: Any) -> torch.Tensor:
+        for layer, index in zip(self.layers, edges):
+            x = layer(x, index)
+        return x
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=cuda)])
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_several_lists_of_edges(device: str, kind: type) -> None:
+    net = OfTwo().eval().to(device)
+    fast = (pretended_device.compile if device == "cpu" else pumice.compile)(net)
+    for turn, sizes in enumerate([(90, 60)] * 4 + [(77, 77), (31, 90), (0, 5), (80, 70)]):
+        generator = torch.Generator().manual_seed(turn)
+        x = torch.randn(50 - turn, CHANNELS, generator=generator).to(device)
+        edges = kind(torch.randint(0, len(x), (2, size), generator=generator).to(device) for size in sizes)
+        torch.testing.assert_close(fast(x, edges), eager(net, x, edges), rtol=1e-5, atol=1e-5)
+    assert len(fast._buckets) == 1
+
+
 class Everything(torch.nn.Module):
     """Rows of nodes, of edges, and a tensor that belongs to neither."""
 

@@ -148,6 +148,9 @@ def graph_call_of(
         raise _C.UserError("features of nodes are an empty dictionary: give some")
     if isinstance(given[1], Tensor):
         given = (given[0], plain_edges(given[1])[0], *given[2:])
+    elif isinstance(given[1], (list, tuple)):
+        items = [plain_edges(one)[0] if isinstance(one, Tensor) else one for one in given[1]]
+        given = (given[0], tuple(items) if isinstance(given[1], tuple) else items, *given[2:])
     elif isinstance(given[1], dict):
         given = (given[0], {kind: plain_edges(index)[0] for kind, index in given[1].items()}, *given[2:])
     values, structure = tree_flatten((given, named))
@@ -213,6 +216,8 @@ def _ends(given: tuple[Any, ...], nodes: list[int]) -> dict[int, tuple[int, int]
     """Of each tensor of edges, by its place in the call, flat: which nodes they come from, and lead to."""
     if isinstance(given[1], Tensor):
         return {1: (0, 0)}
+    if isinstance(given[1], (list, tuple)):
+        return {1 + at: (0, 0) for at, one in enumerate(given[1]) if isinstance(one, Tensor)}
     if not isinstance(given[1], dict):
         return {}
     of_types = {name: nodes.index(x.shape[0]) for name, x in given[0].items()}

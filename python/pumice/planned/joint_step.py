@@ -19,6 +19,7 @@ from .. import _C
 from .calls import EAGER_CALLS, Options
 from .guarded import GuardedUpdate
 from .labels import Labels
+from .point_bucket import TooManyVoxels
 from .processes import Echoes, Processes
 from .recorder import Recording
 from .scans import Scan
@@ -41,8 +42,14 @@ class JointStep(CompiledStep):
     def _step(self, scan: Scan, labels: Labels) -> Tensor:
         self._processes.check()
         self._processes.check_reduced(self._training.parameters())
-        bucket = self._bucket_of(scan, labels)
+        refused: _C.UserError | None = None
+        try:
+            bucket = self._bucket_of(scan, labels)
+        except _C.UserError as error:  # which the other processes do not see
+            bucket, refused = None, error
         if not self._records(scan.features.device):
+            if refused is not None:
+                raise refused
             return self._once(scan, labels, None, eager=True)
         self._recorder_for(scan.features.device)
         if self._echoes is None:
@@ -50,7 +57,7 @@ class JointStep(CompiledStep):
         if self._echoes.due():
             self._raise(first=True)
         self._look_for_changes()
-        loss = self._once(scan, labels, bucket, eager=False)
+        loss = self._once(scan, labels, bucket, eager=False, refused=refused)
         if self.options.falls_back and self._guarded is not None and self._echoes.drain():
             assert self._recorder is not None and self._training.tallies is not None
             self._settle()
@@ -100,13 +107,19 @@ class JointStep(CompiledStep):
         except _C.UserError as error:
             self._own_trouble = str(error)
 
-    def _once(self, scan: Scan, labels: Labels, bucket: StepBucket | None, eager: bool) -> Tensor:
-        """A step in which this process runs eagerly, where it has to or is told to, or by a plan."""
+    def _once(
+        self, scan: Scan, labels: Labels, bucket: StepBucket | None, eager: bool, refused: _C.UserError | None = None
+    ) -> Tensor:
+        """A step in which this process runs eagerly, where it has to or is told to, or by a plan; or one that it was
+        `refused`, which it tells the others."""
         recorder, guarded, processes = self._recorder, self._guarded, self._processes
         if guarded is None:
             processes.share_buffers()
-            loss = self._pass_eagerly(scan, labels, bucket)
+            loss = self._pass_eagerly(scan, labels, bucket, refused)
             processes.reduce()
+            if recorder is not None and bool(processes.trouble()):  # known to all in this call
+                self._training.drop_gradients()
+                self._raise(first=True)
             processes.hand_out()
             if self._training.update() and recorder is not None:
                 self._begin_guarding(scan.features.device)
@@ -115,7 +128,10 @@ class JointStep(CompiledStep):
         planned = None if eager or bucket is None or bucket.calls < EAGER_CALLS else bucket
         if planned is not None and not planned.is_prepared:
             self._settle()  # what waits would raise it in this process alone
-            self._record(planned, scan, labels)
+            try:
+                self._record(planned, scan, labels)
+            except TooManyVoxels as error:
+                planned, refused = None, error
         recorder.begin()
         with self._draws.noting(recorder):
             guarded.rates.refresh()
@@ -125,7 +141,7 @@ class JointStep(CompiledStep):
             if planned is not None:
                 loss = planned.pass_only(scan, labels)
             else:
-                loss = self._pass_eagerly(scan, labels, bucket)
+                loss = self._pass_eagerly(scan, labels, bucket, refused)
             processes.reduce()
             with torch.no_grad():
                 if self._update is not None:
@@ -140,15 +156,28 @@ class JointStep(CompiledStep):
             torch.autograd.graph.increment_version(tensor)
         return loss
 
-    def _pass_eagerly(self, scan: Scan, labels: Labels, bucket: StepBucket | None) -> Tensor:
-        coords, passed = self._passed(scan, scan.input() if bucket is None else scan.fresh(), labels)
-        if bucket is not None:
-            bucket.calls += 1
-            bucket.learn(coords, scan)
-            bucket.has_changed_parameters = True
+    def _pass_eagerly(
+        self, scan: Scan, labels: Labels, bucket: StepBucket | None, refused: _C.UserError | None
+    ) -> Tensor:
+        if refused is None:
+            coords, passed = self._passed(scan, scan.input() if bucket is None else scan.fresh(), labels)
+            try:
+                if bucket is not None:
+                    bucket.learn(coords, scan)
+                    bucket.calls += 1
+                    bucket.has_changed_parameters = True
+            except TooManyVoxels as error:
+                refused = None if self.options.falls_back else error
+            if refused is None:
+                with torch.no_grad():
+                    self._processes.fill(None)
+                return passed.loss
+        self._training.drop_gradients()
+        self._own_trouble = str(refused)
+        device = scan.features.device
         with torch.no_grad():
-            self._processes.fill(None)
-        return passed.loss
+            self._processes.fill(torch.ones((), device=device))
+        return torch.full((), float("nan"), device=device)
 
     def _updated(self, guarded: GuardedUpdate) -> Tensor:
         self._processes.hand_out()

@@ -188,23 +188,25 @@ class CompiledStep(Planned):
         batch: Tensor | None,
     ) -> tuple[Any, Labels]:
         if len(given) not in (2, 3):
-            raise _C.UserError(
-                f"a compiled step was given {len(given)} arguments: give coords, features and labels, or a sparse tensor "
-                "and labels"
-            )
-        if is_graph_call(given):
+            wanted = "coords, features and labels, or a sparse tensor and labels"
+            if self.options.voxelizer is not None:
+                wanted = "points and labels, or points, features and labels"
+            raise _C.UserError(f"a compiled step was given {len(given)} arguments: give {wanted}")
+        if self.options.voxelizer is None and is_graph_call(given[:-1]):
             raise _C.UserError("a compiled step takes voxels, and got nodes and edges: train models on graphs by hand")
         scan = self._scan(given[:-1], batch_size, spatial_shape, stride, batch)
         return scan, Labels.of(given[-1], scan)
 
     def _step(self, scan: Scan, labels: Labels) -> Tensor:
         bucket = self._bucket_of(scan, labels)
-        if bucket is None:
-            return self._by_hand(scan, labels)
         self._raise_trouble()
+        if bucket is None:
+            self._settle()
+            return self._by_hand(scan, labels)
         self._look_for_changes()
         try:
             if bucket.calls < EAGER_CALLS or not bucket.has_changed_parameters:
+                self._settle()
                 return self._learning_from(scan, labels, bucket)
             return self._by_plan(bucket, scan, labels)
         except TooManyVoxels:
@@ -212,6 +214,11 @@ class CompiledStep(Planned):
             if not self.options.falls_back:
                 raise
             return self._by_hand(scan, labels)
+
+    def _settle(self) -> None:
+        """Before an eager step, whose update no flag guards: raises what went wrong in steps that were enqueued before it."""
+        if self._guarded is not None:
+            self.wait()
 
     def _bucket_of(self, scan: Scan, labels: Labels) -> StepBucket | None:
         return self._bucket_for(scan, labels.key, self._new_bucket)
