@@ -120,16 +120,22 @@ def difference(left: object, right: object) -> float:
     return float((left - right).abs().max() / left.abs().max())
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def parser_of(description: str | None, passes: int) -> argparse.ArgumentParser:
+    """The options of what compares calls by hand with compiled ones, for which `passes` is the default."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--scan", nargs="*", default=[], help="default: a simulated one")
     parser.add_argument("--sweeps", nargs="*", default=[], help="for CenterPoint; default: those of --scan")
     parser.add_argument("--cases", nargs="*", default=list(CASES), help=", ".join(CASES))
-    parser.add_argument("--types", nargs="*", default=["autocast", "half"])
-    parser.add_argument("--passes", type=int, default=50)
+    parser.add_argument("--passes", type=int, default=passes)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--spconv", action="store_true")
+    return parser
+
+
+def main() -> None:
+    parser = parser_of(__doc__, passes=50)
+    parser.add_argument("--types", nargs="*", default=["autocast", "half"])
     options = parser.parse_args()
     device = torch.device(options.device)
     print(f"milliseconds on {torch.cuda.get_device_name() if device.type == 'cuda' else 'the CPU'}, PyTorch {torch.__version__}")

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 
 import torch
-from compiled import CASES, Timed, scenes, written_for_spconv
+from compiled import CASES, Timed, parser_of, scenes, written_for_spconv
 from training_step import waiter
 from workloads import Workload, model
 
@@ -126,15 +126,8 @@ def compare(name: str, works: list[Workload], make: Callable[[bool], Way], optio
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--scan", nargs="*", default=[], help="default: a simulated one")
-    parser.add_argument("--sweeps", nargs="*", default=[], help="for CenterPoint; default: those of --scan")
-    parser.add_argument("--cases", nargs="*", default=list(CASES), help=", ".join(CASES))
+    parser = parser_of(__doc__, passes=20)
     parser.add_argument("--dtype", help="default: float16 on a CUDA device, float32 on the CPU")
-    parser.add_argument("--passes", type=int, default=20)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--spconv", action="store_true")
     options = parser.parse_args()
     device = torch.device(options.device)
     on_gpu = device.type == "cuda"

@@ -41,7 +41,6 @@ class JointStep(CompiledStep):
 
     def _step(self, scan: Scan, labels: Labels) -> Tensor:
         self._processes.check()
-        self._processes.check_reduced(self._training.parameters())
         refused: _C.UserError | None = None
         try:
             bucket = self._bucket_of(scan, labels)
@@ -50,6 +49,7 @@ class JointStep(CompiledStep):
         if not self._records(scan.features.device):
             if refused is not None:
                 raise refused
+            self._check_reduced()
             return self._once(scan, labels, None, eager=True)
         self._recorder_for(scan.features.device)
         if self._echoes is None:
@@ -57,6 +57,8 @@ class JointStep(CompiledStep):
         if self._echoes.due():
             self._raise(first=True)
         self._look_for_changes()
+        if self._state is None:  # else the parameters are those that were looked at before
+            self._check_reduced()
         loss = self._once(scan, labels, bucket, eager=False, refused=refused)
         if self.options.falls_back and self._guarded is not None and self._echoes.drain():
             assert self._recorder is not None and self._training.tallies is not None
@@ -67,6 +69,9 @@ class JointStep(CompiledStep):
             self._own_trouble = None
             loss = self._once(scan, labels, bucket, eager=True)  # in all processes
         return loss
+
+    def _check_reduced(self) -> None:
+        self._processes.check_reduced(self._training.parameters())
 
     def wait(self) -> None:
         """Waits for the GPU to be done with all steps. All processes call it after the same step.

@@ -201,12 +201,12 @@ class CompiledStep(Planned):
         bucket = self._bucket_of(scan, labels)
         self._raise_trouble()
         if bucket is None:
-            self._settle()
+            self._raise_before_eager_step()
             return self._by_hand(scan, labels)
         self._look_for_changes()
         try:
             if bucket.calls < EAGER_CALLS or not bucket.has_changed_parameters:
-                self._settle()
+                self._raise_before_eager_step()
                 return self._learning_from(scan, labels, bucket)
             return self._by_plan(bucket, scan, labels)
         except TooManyVoxels:
@@ -215,8 +215,8 @@ class CompiledStep(Planned):
                 raise
             return self._by_hand(scan, labels)
 
-    def _settle(self) -> None:
-        """Before an eager step, whose update no flag guards: raises what went wrong in steps that were enqueued before it."""
+    def _raise_before_eager_step(self) -> None:
+        """No flag guards the update of such a step: waits, and raises what went wrong in those that were enqueued before."""
         if self._guarded is not None:
             self.wait()
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import copy
 import os
-import random
-import threading
 from typing import Any
 
 import pytest
@@ -13,9 +11,9 @@ import torch
 from conftest import random_sites
 from deferred_fixtures import chains, joins, switched_on_again  # noqa: F401
 from deferred_join_programs import Joins
-from deferred_networks import agree, at_once, sparse
+from deferred_networks import agree, at_once, on_threads, sparse
 from deferred_programs import CHANNELS, INTERFACES, scene
-from deferred_test import Called, one_pass
+from deferred_test import Called, expect_as_at_once
 from torch.utils.checkpoint import checkpoint
 
 import pumice
@@ -31,24 +29,7 @@ PROGRAMS = int(os.environ.get("PUMICE_PROGRAMS", "50"))  # of each interface
 @pytest.mark.parametrize("first", range(0, PROGRAMS, 25))
 def test_programs_with_joins_give_what_layers_at_once_give(interface: str, first: int) -> None:
     for seed in range(first, first + 25):
-        choose = random.Random(seed)
-        net = Joins(seed, interface).double()
-        for parameter in net.parameters():
-            parameter.requires_grad_(choose.random() < 0.9 or seed % 3 > 0)
-        like = copy.deepcopy(net)
-        for number in range(PASSES):
-            learns = choose.random() < 0.7
-            net.train(choose.random() < 0.7)
-            like.train(net.training)
-            found = one_pass(net, seed, number, learns)
-            expected = at_once(lambda: one_pass(like, seed, number, learns))
-            for name, value in expected.items():
-                told = f"program {seed} of {interface}, pass {number}: {name}"
-                assert (value is None) == (found[name] is None), told
-                if value is not None:
-                    torch.testing.assert_close(
-                        found[name], value, rtol=1e-9, atol=1e-10, msg=lambda text: f"{told}: {text}"
-                    )
+        expect_as_at_once(Joins, interface, seed, PASSES)
 
 
 # What joins are made of, and what becomes of them.
@@ -316,24 +297,13 @@ def test_threads_and_inference_mode() -> None:
     cells, features = scene(3)
     with torch.no_grad():
         expected = at_once(lambda: net(sparse(cells, features)).features)
-    wrong: list[Any] = []
 
     def run() -> None:
-        try:
-            with torch.inference_mode():
-                for _ in range(20):
-                    found = net(sparse(cells, features)).features
-                    if not torch.allclose(found, expected, rtol=1e-9):
-                        wrong.append(found)
-        except Exception as error:
-            wrong.append(error)
+        with torch.inference_mode():
+            for _ in range(20):
+                assert torch.allclose(net(sparse(cells, features)).features, expected, rtol=1e-9)
 
-    threads = [threading.Thread(target=run) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    on_threads(run)
 
 
 def test_a_compiled_network_joins_as_before_it_waited() -> None:

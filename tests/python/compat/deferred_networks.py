@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import torch
@@ -24,6 +26,13 @@ def at_once(call: Any) -> Any:
         return call()
     finally:
         pumice.compat.defer_layers(True)
+
+
+def on_threads(run: Callable[[], None]) -> None:
+    """Runs it on four threads at once, and raises what went wrong on one of them."""
+    with ThreadPoolExecutor(4) as pool:
+        for made in [pool.submit(run) for _ in range(4)]:
+            made.result()
 
 
 def agree(one: Any, two: Any) -> None:

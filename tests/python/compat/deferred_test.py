@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from deferred_fixtures import chains, switched_on_again  # noqa: F401
+from deferred_networks import at_once
 from deferred_programs import INTERFACES, Program, scene
 
 import pumice
@@ -47,30 +48,31 @@ class Called(torch.nn.Module):
         return self.function(*arguments)
 
 
+def expect_as_at_once(make: Any, interface: str, seed: int, passes: int) -> None:
+    """Passes of the program `make(seed, interface)`, some learning, leave behind what those of layers at once do."""
+    choose = random.Random(seed)
+    net = make(seed, interface).double()
+    for parameter in net.parameters():
+        parameter.requires_grad_(choose.random() < 0.9 or seed % 3 > 0)
+    like = copy.deepcopy(net)
+    for number in range(passes):
+        learns = choose.random() < 0.7
+        net.train(choose.random() < 0.7)
+        like.train(net.training)
+        found = one_pass(net, seed, number, learns)
+        expected = at_once(lambda: one_pass(like, seed, number, learns))
+        for name, value in expected.items():
+            told = f"program {seed} of {interface}, pass {number}: {name}"
+            assert (value is None) == (found[name] is None), told
+            if value is not None:
+                torch.testing.assert_close(found[name], value, rtol=1e-9, atol=1e-10, msg=lambda text: f"{told}: {text}")
+
+
 @pytest.mark.parametrize("interface", INTERFACES)
 @pytest.mark.parametrize("first", range(0, PROGRAMS, 20))
 def test_programs_in_users_style_give_what_layers_at_once_give(interface: str, first: int) -> None:
     for seed in range(first, first + 20):
-        choose = random.Random(seed)
-        net = Program(seed, interface).double()
-        for parameter in net.parameters():
-            parameter.requires_grad_(choose.random() < 0.9 or seed % 3 > 0)
-        like = copy.deepcopy(net)
-        for number in range(PASSES):
-            learns = choose.random() < 0.7
-            net.train(choose.random() < 0.7)
-            like.train(net.training)
-            found = one_pass(net, seed, number, learns)
-            pumice.compat.defer_layers(False)
-            expected = one_pass(like, seed, number, learns)
-            pumice.compat.defer_layers(True)
-            for name, value in expected.items():
-                told = f"program {seed} of {interface}, pass {number}: {name}"
-                assert (value is None) == (found[name] is None), told
-                if value is not None:
-                    torch.testing.assert_close(
-                        found[name], value, rtol=1e-9, atol=1e-10, msg=lambda text: f"{told}: {text}"
-                    )
+        expect_as_at_once(Program, interface, seed, PASSES)
 
 
 @pytest.mark.parametrize("interface", ["torchsparse", "minkowski"])

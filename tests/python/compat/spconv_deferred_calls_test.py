@@ -6,13 +6,12 @@ from __future__ import annotations
 import copy
 import io
 import pickle
-import threading
 from typing import Any
 
 import pytest
 import torch
 from deferred_fixtures import switched_on_again  # noqa: F401
-from deferred_networks import Block, Pair, agree, at_once, pair, sparse
+from deferred_networks import Block, Pair, agree, at_once, on_threads, pair, sparse
 from deferred_programs import CHANNELS, scene
 from torch.utils.checkpoint import checkpoint
 
@@ -151,23 +150,12 @@ def test_threads_have_their_own_calls(training: bool) -> None:
     net.train(training)
     net.norm.momentum = 0.0
     expected = at_once(lambda: net(sparse(cells, features)).features.detach().clone())
-    wrong: list[Any] = []
 
     def run() -> None:
-        try:
-            for _ in range(30):
-                found = net(sparse(cells, features)).features
-                if not torch.allclose(found, expected):
-                    wrong.append(found)
-        except Exception as error:
-            wrong.append(error)
+        for _ in range(30):
+            assert torch.allclose(net(sparse(cells, features)).features, expected)
 
-    threads = [threading.Thread(target=run) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    on_threads(run)
 
 
 def test_a_call_that_was_broken_off_leaves_nothing_behind() -> None:
