@@ -57,10 +57,15 @@ def joint_mean_loss(scores: torch.Tensor, truth: torch.Tensor) -> torch.Tensor:
     return total * processes / rows.clamp(min=1)
 
 
+kept_sums: list[dist.Work] = []
+
+
 def any_process(true_here: bool) -> bool:
     """Whether it is true in one of the processes. On the CPU, so that no GPU is waited for."""
     flag = torch.tensor(int(true_here))
-    dist.all_reduce(flag, dist.ReduceOp.MAX)
+    # Kept until the next one, for PyTorch's thread may let go of it later than this one, and then aborts where Python has ended.
+    kept_sums[:] = [dist.all_reduce(flag, dist.ReduceOp.MAX, async_op=True)]
+    kept_sums[0].wait()
     return bool(flag)
 
 

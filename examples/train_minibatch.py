@@ -91,11 +91,16 @@ def loader_of(nodes: Nodes, seeds: torch.Tensor, options: argparse.Namespace, sh
     )  # fmt: skip
 
 
+kept_sums: list[dist.Work] = []
+
+
 def over_processes(*numbers: float) -> list[float]:
     """Their sums over all processes."""
     sums = torch.tensor(numbers, dtype=torch.float64)
     if dist.is_initialized():
-        dist.all_reduce(sums)
+        # Kept until the next one, for PyTorch's thread may let go of it later than this one, and then aborts where Python has ended.
+        kept_sums[:] = [dist.all_reduce(sums, async_op=True)]
+        kept_sums[0].wait()
     return sums.tolist()
 
 

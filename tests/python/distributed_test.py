@@ -8,6 +8,7 @@ import pathlib
 import socket
 import sys
 
+import programs
 import pytest
 import torch
 import torch.distributed as dist
@@ -84,7 +85,7 @@ def one_of_two(rank: int, port: int, out: str, device: str) -> None:
     wrapped = torch.nn.parallel.DistributedDataParallel(model, device_ids=None if device == "cpu" else [device])
     step(wrapped, *parts()[rank], device)
     torch.save(model.state_dict(), f"{out}/{rank}.pt")
-    dist.destroy_process_group()
+    programs.leave_group()
 
 
 @pytest.mark.skipif(not dist.is_available(), reason="this PyTorch has no torch.distributed")

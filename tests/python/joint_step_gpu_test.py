@@ -9,6 +9,7 @@ import os
 import pathlib
 from typing import Any
 
+import programs
 import pytest
 import torch
 import torch.distributed as dist
@@ -98,7 +99,7 @@ def one_of_two(rank: int, store: str, job: str, name: str) -> None:
     )
     {"curves": curves, "one_exceeds": one_exceeds}[job](rank, name)
     torch.cuda.synchronize()
-    dist.destroy_process_group()
+    programs.leave_group()
 
 
 @pytest.mark.parametrize("name", list(MAKERS))

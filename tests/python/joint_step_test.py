@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import copy
 import datetime
-import os
 import pathlib
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import pretended_step
+import programs
 import pytest
 import torch
 import torch.distributed as dist
@@ -262,10 +261,7 @@ def one_of_two(rank: int, store: str, job: str) -> None:
             except BaseException as error:
                 error.add_note(f"process {rank}, {name}, scaled: {scaled}")
                 raise
-    dist.destroy_process_group()
-    # All is done, and what PyTorch's threads for gloo do at the end of a process aborts it once in a while.
-    sys.stdout.flush()
-    os._exit(0)
+    programs.leave_group()
 
 
 @pytest.mark.parametrize("job", list(JOBS))

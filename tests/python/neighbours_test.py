@@ -384,7 +384,7 @@ def one_of_two(rank: int, port: int, out: str, device: str) -> None:
         torch.cuda.set_device(device)
     dist.init_process_group("gloo" if device == "cpu" else "nccl", rank=rank, world_size=2)
     torch.save(trained(rank, 2, 20, device), f"{out}/{rank}.pt")
-    dist.destroy_process_group()
+    programs.leave_group()
 
 
 @needs_example
