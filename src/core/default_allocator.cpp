@@ -10,27 +10,41 @@
 namespace pumice {
 namespace {
 
-using Scopes = std::vector<std::pair<Device, std::shared_ptr<Allocator>>>;
+struct Scope {
+  Device device;
+  std::shared_ptr<Allocator> allocator;
+  ScopeOf of;
+};
+using Scopes = std::vector<Scope>;
 
 Scopes& scopes() {
   thread_local Scopes mine;   // innermost last
   return mine;
 }
 
-}   // namespace
-
-std::shared_ptr<Allocator> default_allocator(Device device) {
+template <class Counts> std::shared_ptr<Allocator> innermost(Device device, Counts counts) {
   const Scopes& mine = scopes();
-  const auto found = std::find_if(mine.rbegin(), mine.rend(),
-                                  [&](const auto& scope) { return scope.first == device; });
-  if (found != mine.rend()) return found->second;
+  const auto found = std::find_if(mine.rbegin(), mine.rend(), [&](const Scope& scope) {
+    return scope.device == device && counts(scope);
+  });
+  if (found != mine.rend()) return found->allocator;
   return device.kind == DeviceKind::cpu ? cpu_allocator() : cuda_allocator(device.index);
 }
 
-AllocatorScope::AllocatorScope(Device device, std::shared_ptr<Allocator> allocator) {
+}   // namespace
+
+std::shared_ptr<Allocator> default_allocator(Device device) {
+  return innermost(device, [](const Scope&) { return true; });
+}
+
+std::shared_ptr<Allocator> lasting_allocator(Device device) {
+  return innermost(device, [](const Scope& scope) { return scope.of != ScopeOf::one_pass; });
+}
+
+AllocatorScope::AllocatorScope(Device device, std::shared_ptr<Allocator> allocator, ScopeOf of) {
   PUMICE_EXPECTS(allocator != nullptr, "an allocator scope of ", to_string(device),
                  " without an allocator");
-  scopes().emplace_back(device, std::move(allocator));
+  scopes().push_back({device, std::move(allocator), of});
 }
 
 AllocatorScope::~AllocatorScope() {

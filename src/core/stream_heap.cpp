@@ -24,27 +24,50 @@ std::size_t whole_steps(std::size_t bytes) {
 
 }   // namespace
 
-struct StreamHeap::State {
+/// Regions, of one heap or of several that overwrite each other.
+struct StreamHeap::Regions {
   StreamView stream;
   std::shared_ptr<Allocator> source;
+  std::mutex mutex;
+  std::vector<Buffer<std::byte>> all;
+};
+
+struct StreamHeap::State {
+  std::shared_ptr<Regions> regions;
   mutable std::mutex mutex;
   BlockHeap heap;
-  std::vector<Buffer<std::byte>> regions;
+  std::size_t carved = 0;   // so many regions, the first ones
   std::int64_t used = 0;
+
+  /// Adds the regions that others have taken since.
+  void carve_all(Regions& from) {
+    for (; carved < from.all.size(); ++carved) {
+      Buffer<std::byte>& region = from.all[carved];
+      heap.add_region(region.data(), region.bytes());
+    }
+  }
 };
 
 StreamHeap::StreamHeap(StreamView stream, std::shared_ptr<Allocator> source)
     : state_(std::make_unique<State>()) {
-  state_->stream = stream;
-  state_->source = source ? std::move(source) : default_allocator(stream.device);
+  state_->regions = std::make_shared<Regions>();
+  state_->regions->stream = stream;
+  state_->regions->source = source ? std::move(source) : default_allocator(stream.device);
+}
+
+StreamHeap::StreamHeap(const StreamHeap& other) : state_(std::make_unique<State>()) {
+  state_->regions = other.state_->regions;
+  const std::lock_guard lock(state_->regions->mutex);
+  state_->carve_all(*state_->regions);
 }
 
 StreamHeap::~StreamHeap() = default;
 
 void* StreamHeap::allocate(std::size_t bytes, StreamView stream) {
   State& state = *state_;
-  PUMICE_EXPECTS(stream == state.stream, "memory of a plan's own on ",
-                 to_string(state.stream.device), " was asked for on another stream, of ",
+  Regions& regions = *state.regions;
+  PUMICE_EXPECTS(stream == regions.stream, "memory of a plan's own on ",
+                 to_string(regions.stream.device), " was asked for on another stream, of ",
                  to_string(stream.device), "; run the plan on the stream it was made for");
   const std::size_t size = whole_steps(bytes);
   const std::lock_guard lock(state.mutex);
@@ -52,10 +75,15 @@ void* StreamHeap::allocate(std::size_t bytes, StreamView stream) {
   if (block == nullptr) {
     PUMICE_EXPECTS(!is_capturing(stream), "a captured sequence asks for ", bytes,
                    " bytes more than when it ran before; run it once with the same sizes first");
-    const std::size_t region = std::max(size, kLeastRegion);
-    state.regions.emplace_back(static_cast<std::int64_t>(region), stream, state.source);
-    state.heap.add_region(state.regions.back().data(), region);
+    const std::lock_guard regions_lock(regions.mutex);
+    state.carve_all(regions);
     block = state.heap.take(size);
+    if (block == nullptr) {
+      const auto region = static_cast<std::int64_t>(std::max(size, kLeastRegion));
+      regions.all.emplace_back(region, stream, regions.source);
+      state.carve_all(regions);
+      block = state.heap.take(size);
+    }
   }
   state.used += static_cast<std::int64_t>(size);
   return block;

@@ -117,7 +117,7 @@ struct CapturedNetwork::Capture {
 
   /// Sets, maps and layers, enqueued or recorded.
   void run(Module& network, const cuda::MapPlan& plan, Context context) {
-    const AllocatorScope scope(inputs.features.device(), heap);
+    const AllocatorScope scope(inputs.features.device(), heap, ScopeOf::one_pass);
     result = {};
     made = {};   // what an earlier run made goes first, so that memory is the same each time
     made = plan.make(inputs.coordinates, inputs.rows());
@@ -137,6 +137,11 @@ struct CapturedNetwork::Capture {
       run(network, plan, context);
       wait(inputs.features.stream());
     }
+    // Other graphs write over it.
+    result = {};
+    made = {};
+    PUMICE_ENSURES(heap->used_bytes() == 0, "of memory that graphs share, ", heap->used_bytes(),
+                   " bytes are kept by what outlives a pass");
   }
 };
 
@@ -203,8 +208,8 @@ CapturedNetwork::Capture& CapturedNetwork::learn(const ConstTensorView& coordina
       plans_of_shared_cuts(layers_of(std::move(calls), *x.maps), target_of(stream_.device));
   context.shared_plans = &shared;
   PlanRoom room{.rows = room_for(set->size(), options_.margin),
-                      .bounds = options_.bounds ? *options_.bounds : wide_bounds(on_host, options),
-                      .margin = options_.margin};
+                .bounds = options_.bounds ? *options_.bounds : wide_bounds(on_host, options),
+                .margin = options_.margin};
   cuda::MapPlan plan(*x.maps, set, room);
 
   auto capture =
@@ -212,7 +217,7 @@ CapturedNetwork::Capture& CapturedNetwork::learn(const ConstTensorView& coordina
                                         .weight_version = weight_version(),
                                         .plans = plans_in_use(),
                                         .inputs = Inputs(room.rows, coordinates, features, stream_),
-                                        .heap = std::make_shared<StreamHeap>(stream_)});
+                                        .heap = shared_memory()});
   capture->inputs.fill(coordinates, features);
   // With room for more rows, and plans for all layers of a map, other tiles are chosen: the second
   // run says which, and packs weights for them.
@@ -226,6 +231,12 @@ CapturedNetwork::Capture& CapturedNetwork::learn(const ConstTensorView& coordina
     return other->room() > capture->room();
   });
   return **captures_.insert(behind, std::move(capture));
+}
+
+/// One graph runs at a time, and makes anew all it reads but its inputs and the weights.
+std::shared_ptr<StreamHeap> CapturedNetwork::shared_memory() const {
+  return captures_.empty() ? std::make_shared<StreamHeap>(stream_)
+                           : std::make_shared<StreamHeap>(*captures_.front()->heap);
 }
 
 void CapturedNetwork::forget_old_plans() {

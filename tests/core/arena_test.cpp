@@ -71,6 +71,16 @@ TEST(AllocatorScope, TheInnermostOneServesThisThreadAndOnlyItsDevice) {
   EXPECT_EQ(inner->used(), 256);
 }
 
+TEST(AllocatorScope, OfOnePassDoesNotServeWhatLasts) {
+  EXPECT_EQ(lasting_allocator(Device{}), cpu_allocator());
+  const auto outer = std::make_shared<ArenaAllocator>(4096, StreamView{});
+  const auto of_pass = std::make_shared<ArenaAllocator>(4096, StreamView{});
+  const AllocatorScope first(Device{}, outer);
+  const AllocatorScope second(Device{}, of_pass, ScopeOf::one_pass);
+  EXPECT_EQ(default_allocator(Device{}), of_pass);
+  EXPECT_EQ(lasting_allocator(Device{}), outer);
+}
+
 TEST(ArenaGpu, KeepsOneSlabOfTheDevice) {
   PUMICE_NEEDS_GPU();
   const StreamView stream{test::kGpu, nullptr};

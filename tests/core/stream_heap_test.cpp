@@ -57,6 +57,34 @@ TEST(StreamHeap, OutlivesItsOwnerAsLongAsABufferNeedsIt) {
   EXPECT_EQ(kept[999], 1);
 }
 
+TEST(StreamHeap, CarvesTheRegionsOfAnotherAsIfAllWereFree) {
+  const auto first = std::make_shared<StreamHeap>(StreamView{});
+  const Buffer<std::byte> held(40 << 20, {}, first);
+  const auto second = std::make_shared<StreamHeap>(*first);
+  EXPECT_EQ(second->reserved_bytes(), first->reserved_bytes());
+  EXPECT_EQ(second->used_bytes(), 0);
+  const Buffer<std::byte> over(40 << 20, {}, second);
+  EXPECT_EQ(over.data(), held.data());
+  // What one takes anew, the other finds before it takes more itself.
+  const Buffer<std::byte> large(100 << 20, {}, second);
+  const std::int64_t all = second->reserved_bytes();
+  EXPECT_LT(first->reserved_bytes(), all);
+  const Buffer<std::byte> as_large(100 << 20, {}, first);
+  EXPECT_EQ(as_large.data(), large.data());
+  EXPECT_EQ(first->reserved_bytes(), all);
+}
+
+TEST(StreamHeap, KeepsRegionsThatAHeapThatHasGoneTook) {
+  auto first = std::make_shared<StreamHeap>(StreamView{});
+  const auto second = std::make_shared<StreamHeap>(*first);
+  { const Buffer<float> buffer(1000, {}, first); }
+  first.reset();
+  Buffer<float> kept(1000, {}, second);
+  EXPECT_EQ(second->reserved_bytes(), 64 << 20);
+  kept[999] = 1;
+  EXPECT_EQ(kept[999], 1);
+}
+
 TEST(StreamHeapGpu, RefusesAnotherStream) {
   PUMICE_NEEDS_GPU();
   const Stream mine(kGpu), other(kGpu);

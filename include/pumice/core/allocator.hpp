@@ -31,11 +31,18 @@ struct MemoryUse {
 /// no such device.
 std::shared_ptr<Allocator> default_allocator(Device device);
 
+/// The same for what is kept when a pass ends, as packed weights are: scopes of one pass are left
+/// out.
+std::shared_ptr<Allocator> lasting_allocator(Device device);
+
+enum class ScopeOf { everything, one_pass };
+
 /// For as long as it lives, this thread's buffers on `device` come from `allocator`: a plan's slab,
-/// a host framework's pool.
+/// a host framework's pool. Of `one_pass`: memory that others overwrite when the pass has ended.
 class AllocatorScope {
  public:
-  AllocatorScope(Device device, std::shared_ptr<Allocator> allocator);
+  AllocatorScope(Device device, std::shared_ptr<Allocator> allocator,
+                 ScopeOf of = ScopeOf::everything);
   AllocatorScope(const AllocatorScope&) = delete;
   AllocatorScope& operator=(const AllocatorScope&) = delete;
   ~AllocatorScope();

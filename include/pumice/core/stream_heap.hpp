@@ -17,6 +17,10 @@ class StreamHeap final : public Allocator {
  public:
   /// `source`: by default the device's own allocator.
   explicit StreamHeap(StreamView stream, std::shared_ptr<Allocator> source = {});
+  /// A heap that carves the regions of `other`, and those that either takes from now on, as if all
+  /// were free: for sequences of one stream of which each makes anew what it reads.
+  explicit StreamHeap(const StreamHeap& other);
+  StreamHeap& operator=(const StreamHeap&) = delete;
   ~StreamHeap() override;
 
   /// UserError for memory of another stream, or where more would be needed while the stream is
@@ -24,12 +28,13 @@ class StreamHeap final : public Allocator {
   void* allocate(std::size_t bytes, StreamView stream) override;
   void deallocate(void* data, std::size_t bytes, StreamView stream) noexcept override;
 
-  /// Bytes of all regions.
+  /// Bytes of the regions that it carves.
   std::int64_t reserved_bytes() const;
   /// Bytes in use.
   std::int64_t used_bytes() const;
 
  private:
+  struct Regions;
   struct State;
   std::unique_ptr<State> state_;
 };

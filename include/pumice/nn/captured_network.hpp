@@ -11,6 +11,10 @@
 #include <pumice/core/stream.hpp>
 #include <pumice/nn/module.hpp>
 
+namespace pumice {
+class StreamHeap;
+}
+
 namespace pumice::nn {
 
 struct CaptureOptions {
@@ -33,7 +37,7 @@ struct CaptureOptions {
 ///     const nn::SparseTensor y = fast.forward(coordinates, features, {.batch_size = 1});
 ///     const auto rows = y.coordinates->rows().wait_for_host(stream);   // raises what went wrong
 ///
-/// A graph keeps the plans that it was recorded with; where others are in use since (tuning stored
+/// Graphs of all sizes work in the same memory, that of the largest. A graph keeps the plans that it was recorded with; where others are in use since (tuning stored
 /// some), the next scan is recorded anew. For one thread at a time.
 class CapturedNetwork {
  public:
@@ -54,7 +58,7 @@ class CapturedNetwork {
   struct Graph {
     std::int64_t rows = 0;   // of room
     std::int64_t nodes = 0;
-    std::int64_t bytes = 0;   // that it keeps
+    std::int64_t bytes = 0;   // of memory that it works in, which is that of the other graphs too
   };
   std::vector<Graph> graphs() const;
 
@@ -66,6 +70,7 @@ class CapturedNetwork {
                  const CoordinateOptions& options);
   std::uint64_t weight_version() const;
   void forget_old_plans();
+  std::shared_ptr<StreamHeap> shared_memory() const;
 
   std::shared_ptr<Module> network_;
   std::vector<ParameterPtr> parameters_;   // of the network, whose layers are those it began with

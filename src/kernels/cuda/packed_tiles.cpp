@@ -67,8 +67,10 @@ const void* PackedTiles::get(jit::KernelRunner& runner, const WeightLayout& layo
 
 PackWeightArguments PackedTiles::add(jit::KernelRunner& runner, const PackUse& use,
                                      const ConstTensorView& weight) {
+  const StreamView stream = runner.stream();
   entries_.push_back(
-      {use, runner.make<std::byte>(packed_bytes(use.layout)), capture_of(runner.stream())});
+      {use, Buffer<std::byte>(packed_bytes(use.layout), stream, lasting_allocator(stream.device)),
+       capture_of(stream)});
   return {.layout = use.layout,
           .weight = weight.raw(),
           .packed = entries_.back().data.data(),
