@@ -10,6 +10,7 @@ from typing import Any
 import pretended_step
 import pytest
 import torch
+import torch.utils.checkpoint
 from compiled_step_test import CLASSES, expect_same_bits, scan, state_of
 
 import pumice
@@ -366,6 +367,88 @@ def test_modules_of_pytorch_are_told_how_many_rows_are_in_use(name: str) -> None
     for one, another in zip(state_of(net, optimizer), state_of(other, by_hand)):
         torch.testing.assert_close(one, another, rtol=1e-2, atol=2e-3)
     assert step.recordings == 1
+
+
+class Recomputed(torch.nn.Module):
+    """Features that torch.utils.checkpoint computes again in the pass back, one such part inside another if `nested`."""
+
+    def __init__(self, use_reentrant: bool, nested: bool, channels: int = 8, **more: Any) -> None:
+        super().__init__()
+        self.nested, self.how = nested, {"use_reentrant": use_reentrant, **more}
+        self.parts = torch.nn.ModuleList(
+            torch.nn.Sequential(
+                torch.nn.Linear(channels, channels), torch.nn.BatchNorm1d(channels), torch.nn.PReLU(channels),
+                torch.nn.LayerNorm(channels),
+            )
+            for _ in range(2)
+        )  # fmt: skip
+
+    def again(self, function: Callable[[Any], Any], x: Any) -> Any:
+        return torch.utils.checkpoint.checkpoint(function, x, **self.how)
+
+    def both(self, x: torch.Tensor) -> torch.Tensor:
+        inner = self.again if self.nested else lambda function, y: function(y)
+        return inner(self.parts[1], self.parts[0](x))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.again(self.both, x)
+
+
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("use_reentrant", [False, True])
+def test_what_is_computed_again_counts_rows_as_before(use_reentrant: bool, nested: bool) -> None:
+    torch.manual_seed(1)
+    net = network(head=torch.nn.Sequential(Changed(Recomputed(use_reentrant, nested)), nn.Linear(8, CLASSES)))
+    other = copy.deepcopy(net)
+    optimizer, by_hand = MAKERS["SGD"](net.parameters()), MAKERS["SGD"](other.parameters())
+    step = pretended_step.compile_step(net, losses.cross_entropy, optimizer)
+    ordinary = pumice.compile_step(other, losses.cross_entropy, by_hand)
+    for one, another in zip(trained(step, 10), trained(ordinary, 10)):
+        torch.testing.assert_close(one, another, rtol=1e-3, atol=1e-4)
+    for one, another in zip(state_of(net, optimizer), state_of(other, by_hand)):
+        torch.testing.assert_close(one, another, rtol=1e-2, atol=2e-3)
+    assert step.recordings == 1
+
+
+class OnSitesOfItsOwn(torch.nn.Module):
+    """Makes sites of the indices that it is given, in the pass back again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.SubMConv3d(8, CLASSES, 3)
+        self.made: list[Any] = []
+
+    def convolved(self, features: torch.Tensor, indices: torch.Tensor) -> torch.Tensor:
+        x = pumice.SparseTensor(indices, features)
+        self.made.append(x.coords)
+        return self.layer(x).features
+
+    def forward(self, x: pumice.SparseTensor) -> pumice.SparseTensor:
+        made = torch.utils.checkpoint.checkpoint(self.convolved, x.features, x.indices, use_reentrant=False)
+        return x.replace(features=made)
+
+
+def test_sites_that_are_made_again_are_those_of_the_call() -> None:
+    head = OnSitesOfItsOwn()
+    net = torch.nn.Sequential(nn.SubMConv3d(4, 8, 3), head)
+    step = pretended_step.compile_step(net, losses.cross_entropy, MAKERS["SGD"](net.parameters()))
+    for turn in range(4):
+        trained(step, 1, turn)
+        first, again = head.made[-2:]
+        assert first.is_same(again), "the pass back computes on the sites of the pass there"
+        head.made.clear()
+    assert step.recordings == 1
+
+
+def test_random_numbers_that_are_kept_for_a_pass_back_are_refused_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Any, work: Any) -> Any:
+        raise RuntimeError("Cannot call CUDAGeneratorImpl::current_seed during CUDA graph capture.")
+
+    net, optimizer, scaler, step = made()
+    trained(step, 2)
+    monkeypatch.setattr(pretended_step.PretendedStepRecorder, "record", refuse)
+    with pytest.raises(pumice.UserError, match=r"the model .*current_seed.*preserve_rng_state=False.*Dropout"):
+        trained(step, 1)
 
 
 class ForSpconv(torch.nn.Module):

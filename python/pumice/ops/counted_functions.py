@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -54,9 +54,27 @@ class _Now(threading.local):
 _now = _Now()
 
 
+def run_backward(outputs: Sequence[Tensor], gradients: Sequence[Tensor | None] | None = None) -> None:
+    """torch.autograd.backward, which itself runs outside modes of PyTorch: inside `counting` the functions that
+    torch.utils.checkpoint calls again count as they did. Does not wait."""
+    given = [None] * len(outputs) if gradients is None else gradients
+    made = tuple(torch.ones_like(one) if gradient is None else gradient for one, gradient in zip(outputs, given))
+    torch.autograd.Variable._execution_engine.run_backward(
+        tuple(outputs), made, False, False, (), allow_unreachable=True, accumulate_grad=True
+    )
+
+
 class _Counting(TorchFunctionMode):
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return called(function, args, kwargs or {})
+        kwargs = kwargs or {}
+        if function is torch.autograd.backward and not any(kwargs.get(name) for name in _OF_OTHER_PASSES):
+            gradients = kwargs.get("grad_tensors")
+            with self:  # a pass inside another, as torch.utils.checkpoint with use_reentrant=True has it
+                return run_backward(args[0], [gradients] if isinstance(gradients, Tensor) else gradients)
+        return called(function, args, kwargs)
+
+
+_OF_OTHER_PASSES = ("retain_graph", "create_graph", "inputs")
 
 
 def _linear(count: Count, input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

@@ -241,7 +241,7 @@ class CompiledStep(Planned):
             with standing_on(coords):
                 return self._call(x)
 
-        return coords, self._training.passed(run, labels.given, None)
+        return coords, self._training.passed(run, labels.given, None, lambda: standing_on(coords))
 
     def _by_hand(self, scan: Scan, labels: Labels) -> Tensor:
         """A step as a loop written by hand does it."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from .. import _C
+from .._sites import standing_on
 from ..ops.counted_functions import counting
 from .bucket import Bucket
 from .guarded import GuardedUpdate
@@ -137,16 +138,25 @@ class StepBucket(Bucket):
         sites, run = super()._begun()
 
         def counted() -> Any:
-            with counting(lambda tensor: rows_of(tensor, sites)):
+            with self._around(sites):
                 return run()
 
         return sites, counted
 
+    @contextmanager
+    def _around(self, sites: SitesOfRun) -> Iterator[None]:
+        """In it modules of torch.nn count rows, and sites that the model makes are those of the call."""
+        with standing_on(sites.coords), counting(lambda tensor: rows_of(tensor, sites)):
+            yield
+
+    def _passed_from(self, sites: SitesOfRun, run: Callable[[], Any]) -> Passed:
+        assert self._room is not None
+        return self._training.passed(run, self._room.labels, sites, lambda: self._around(sites))
+
     def _passed(self) -> tuple[SitesOfRun, Passed]:
         """A pass there and back by the plan, and its sites."""
-        assert self._room is not None
         sites, run = self._begun()
-        return sites, self._training.passed(run, self._room.labels, sites)
+        return sites, self._passed_from(sites, run)
 
     def _gradients_only(self) -> Tensor:
         assert self._training.processes is not None
@@ -187,12 +197,11 @@ class StepBucket(Bucket):
                 found.append(module)
             return with_tails(output, running[0], without_numbers(rows))
 
-        assert self._room is not None
         sites, run = self._begun()
         running.append(sites)
         handle = torch.nn.modules.module.register_module_forward_hook(look)
         try:
-            passed = self._training.passed(run, self._room.labels, sites)
+            passed = self._passed_from(sites, run)
         finally:
             handle.remove()
         with torch.no_grad():

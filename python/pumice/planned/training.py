@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple
 
 import torch
@@ -13,6 +13,8 @@ from torch import Tensor
 
 from .. import _C
 from .._checks import kind_of
+from ..nn import deferred
+from ..ops.counted_functions import run_backward
 from .loss import Loss
 from .outputs import SitesOfRun
 from .processes import Processes
@@ -89,9 +91,15 @@ class Training:
         for parameter in self.parameters():
             parameter.grad = None
 
-    def passed(self, run: Callable[[], Any], labels: Any, sites: SitesOfRun | None) -> Passed:
+    def passed(
+        self,
+        run: Callable[[], Any],
+        labels: Any,
+        sites: SitesOfRun | None,
+        around: Callable[[], AbstractContextManager[None]],
+    ) -> Passed:
         """The pass that `run` begins, its loss and its gradients, which nothing is added to; `sites` as `Loss` takes
-        them."""
+        them. `around` is what `run` calls the model in: torch.utils.checkpoint calls parts of it again in the pass back."""
         self.drop_gradients()
         with torch.enable_grad():
             output = run()
@@ -99,7 +107,9 @@ class Training:
         scaler = self.scaler
         # Gradients have the types of the pass there; on this thread waits are refused and errors seen.
         with torch.autocast(loss.device.type, enabled=False), torch.autograd.set_multithreading_enabled(False):
-            (loss if scaler is None else scaler.scale(loss)).backward()
+            scaled = loss if scaler is None else scaler.scale(loss)
+            with around():
+                run_backward([deferred.plain(scaled)])
         if self.tallies is None or self.tallies.overflows.device != loss.device:
             self.tallies = Tallies(loss.device)
         return Passed(output, loss.detach())
