@@ -324,9 +324,32 @@ def test_edges_that_lead_nowhere_are_reported_with_room_to_spare() -> None:
     for row, bad in ((0, 200), (1, 210), (0, -1), (1, 5000)):
         wrong = index.clone()
         wrong[row, 500] = bad
-        with pytest.raises(pumice.UserError, match=rf"edge_index\[{row}\]\[500\]"):
+        said = rf"^Graph: edge_index\[{row}\]\[500\] = {bad} where there are 200: "
+        with pytest.raises(pumice.UserError, match=said):
             fast(x, wrong)
+        with pytest.raises(pumice.UserError, match=said):  # as the model does by itself
+            net(x, wrong)
     same(fast(x, index), eager(net, x, index))
+
+
+def test_of_several_lists_the_one_that_leads_nowhere_is_named() -> None:
+    fast = pretended_device.compile(OfTwo().eval())
+    x, edges = torch.randn(50, CHANNELS), [torch.randint(0, 50, (2, size)) for size in (90, 60)]
+    for _ in range(4):
+        fast(x, edges)
+    edges[1][1, 7] = 64
+    with pytest.raises(pumice.UserError, match=r"^edges 1: edge_index\[1\]\[7\] = 64 where there are 50: "):
+        fast(x, edges)
+    torch.manual_seed(3)
+    fast = pretended_device.compile(Typed().eval())
+    counts = {"user": 40, "item": 30}
+    features = {name: torch.randn(count, CHANNELS) for name, count in counts.items()}
+    index = {kind: torch.randint(0, 30, (2, 60)) for kind in Typed.KINDS}
+    for _ in range(4):
+        fast(features, index)
+    index[Typed.KINDS[0]][1, 5] = 31
+    with pytest.raises(pumice.UserError, match=r"^edges \('user', 'likes', 'item'\): edge_index\[1\]\[5\] = 31 where there are 30: "):
+        fast(features, index)
 
 
 def test_graphs_are_made_once_in_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -462,6 +485,6 @@ def test_edges_that_lead_nowhere_are_raised_by_the_next_wait() -> None:
     wrong = index.clone()
     wrong[1, 500] = 210  # there is room for it
     fast(x, wrong)
-    with pytest.raises(pumice.UserError, match="edge_index"):
+    with pytest.raises(pumice.UserError, match=r"^Graph: edge_index\[1\]\[500\] = 210 where there are 200: "):
         fast.wait()
     torch.testing.assert_close(fast(x, index), eager(net, x, index), rtol=1e-4, atol=1e-4)

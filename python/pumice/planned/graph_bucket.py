@@ -8,13 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .. import _C
 from ..graph import Graph, GraphsOfRun
 from ..typed_graph import TypedGraph
 from .bucket import Bucket
 from .graph_call import CONSTANT, GRAPH, WHOLE_TENSOR, Edges, GraphCall, RowsOfGraph
 from .recorder import Recorder
-
-_NOBODY = 2**31 - 1  # a number that no node has
 
 
 class GraphBucket(Bucket):
@@ -113,13 +112,10 @@ class GraphBucket(Bucket):
         return RowsOfGraph(self._rooms, self._count), run
 
     def _checked(self, at: int) -> Tensor:
-        """Edges, of which those in use that lead to nodes that are not have a number that is reported. A new tensor, since
-        layers keep what they make of edges with the tensor."""
-        assert self._count is not None
-        index, one = self._index[at], self._call.edges[at]
-        used = self._places[: index.shape[1]] < self._count[self._call.nodes + at]
-        limits = torch.stack([self._count[one.columns], self._count[one.rows]]).unsqueeze(1)
-        return index.masked_fill(used & ((index < 0) | (index >= limits)), _NOBODY)
+        """Edges, of which those in use that lead to nodes that are not are reported with the numbers of the call. A new
+        tensor, since layers keep what they make of edges with the tensor."""
+        one = self._call.edges[at]
+        return _C.edges_in_use(self._index[at], self._count, self._call.nodes + at, one.columns, one.rows, one.label)
 
     def _handed(self, index: Tensor, at: int) -> Any:
         one = self._call.edges[at]

@@ -33,6 +33,7 @@ class Edges(NamedTuple):
     rows: int  # and lead to
     relations: int  # of a TypedGraph; else 0
     kind: type  # Tensor, Graph or TypedGraph
+    label: str = "Graph"  # in errors
 
 
 class Argument(NamedTuple):
@@ -168,6 +169,9 @@ def graph_call_of(
             raise _C.UserError(
                 f"features of nodes are on {features.device} and {kind_of(value)} on {value.device}: .to() brings one to the other"
             )
+    if len(edges) > 1:
+        kinds = given[1] if isinstance(given[1], dict) else range(len(edges))
+        edges = [one._replace(label=f"edges {kind}") for one, kind in zip(edges, kinds)]
     names = _names_of(given, named)
     sizes = [*nodes, *(one.ends.shape[1] for one in edges)]
     arguments, clear, graphs = [], True, 0
