@@ -67,7 +67,7 @@ def compile_step(
     Returns:
         A function of (coords, features, labels, batch_size=1, spatial_shape=None, stride=None), of (a sparse tensor,
         labels), or with `voxelize` of (points, features=all columns, labels, batch=None, batch_size=1), that returns the
-        loss, a scalar of no dimension on the device.
+        loss, a scalar of no dimension on the device. Labels are last, or named.
     Raises:
         UserError: for what is none of these, for modules with hooks, for a loss without an ignore index, and for
             a DistributedDataParallel with communication hooks, static_graph, mixed_precision or SyncBatchNorm.

@@ -29,6 +29,7 @@ from .trial import Trial
 from .watch import cannot_be_recorded, first_line
 
 _MOST_OVERFLOWS = 64  # of steps that `plan` takes: a scale of 2^64 is halved to 1
+_LAST: Any = object()  # labels are the last argument that has no name
 _MOST_CHANGES = 4  # of numbers of the optimiser, from one step to the next
 
 
@@ -36,9 +37,15 @@ class CompiledStep(Planned):
     """A training step as CUDA graphs: see `compile_step`.
 
     A call takes coords int32 or int64 [N, 1 + D], features [N, C] and labels, a sparse tensor and labels, or with `voxelize`
-    points [N, 3 or more], features or none, and labels. Labels are a tensor, or tuples, lists and dictionaries of tensors:
-    those of N rows go with the voxels or points, others have the same shape in every call of a bucket. Forward and loss run
-    under the autocast of the caller. It returns the loss, detached, in memory of its own.
+    points [N, 3 or more], features or none, and labels:
+
+        step(coords, features, labels, batch_size=1, spatial_shape=None, stride=None)
+        step(x, labels)
+        step(points, features, labels, batch=None, batch_size=1)
+
+    Labels are last, or named (labels=…). They are a tensor, or tuples, lists and dictionaries of tensors: those of N rows go with
+    the voxels or points, others have the same shape in every call of a bucket. Forward and loss run under the autocast of the
+    caller. It returns the loss, detached, in memory of its own.
 
     A step beyond the room of its bucket changes nothing: parameters, the optimiser, the scaler, running statistics and
     random numbers stay, and its loss is NaN. So do those after it that were enqueued before somebody raised it: `wait()`
@@ -87,19 +94,21 @@ class CompiledStep(Planned):
     def __call__(
         self,
         *given: Any,
+        labels: Any = _LAST,
         batch_size: int | None = None,
         spatial_shape: Sequence[int] | None = None,
         stride: Sequence[int] | None = None,
         batch: Tensor | None = None,
     ) -> Tensor:
         """Trains by one step, and returns its loss."""
-        scan, labels = self._given(given, batch_size, spatial_shape, stride, batch)
+        scan, labels = self._given(given, labels, batch_size, spatial_shape, stride, batch)
         with self._lock:
             return self._step(scan, labels)
 
     def plan(
         self,
         *given: Any,
+        labels: Any = _LAST,
         batch_size: int | None = None,
         spatial_shape: Sequence[int] | None = None,
         stride: Sequence[int] | None = None,
@@ -118,7 +127,7 @@ class CompiledStep(Planned):
         Waits:
             For the GPU.
         """
-        scan, labels = self._given(given, batch_size, spatial_shape, stride, batch)
+        scan, labels = self._given(given, labels, batch_size, spatial_shape, stride, batch)
         with self._lock:
             bucket = self._bucket_of(scan, labels)
             if bucket is None:
@@ -182,11 +191,14 @@ class CompiledStep(Planned):
     def _given(
         self,
         given: tuple[Any, ...],
+        labels: Any,
         batch_size: int | None,
         spatial_shape: Sequence[int] | None,
         stride: Sequence[int] | None,
         batch: Tensor | None,
     ) -> tuple[Any, Labels]:
+        if labels is not _LAST:
+            given = (*given, labels)
         if len(given) not in (2, 3):
             wanted = "coords, features and labels, or a sparse tensor and labels"
             if self.options.voxelizer is not None:
