@@ -522,6 +522,33 @@ def test_losses_of_ones_own_see_zeros_and_ignored_labels() -> None:
     assert rows == 1024 and past == 0 and ignored.tolist() == [-7]
 
 
+def weighted(output: Any, labels: dict[str, torch.Tensor], ignore_index: int = -1) -> torch.Tensor:
+    """Ten times what the labels say, of which there are a fixed number, whatever the scan."""
+    return losses.cross_entropy(output.features, labels["classes"]) * labels["scale"].sum()
+
+
+@pytest.mark.parametrize("first", [50, 40])
+def test_labels_that_belong_to_no_voxel_may_have_as_many_rows(first: int) -> None:
+    net = network()
+    other = copy.deepcopy(net)
+    step = pretended_step.compile_step(net, weighted, MAKERS["SGD"](net.parameters()))
+    ordinary = pumice.compile_step(other, weighted, MAKERS["SGD"](other.parameters()))
+    labels = torch.randint(0, CLASSES, (60,))
+    refused = 0
+    for turn, count in enumerate([first, 40, 40, 40, 40, 50, 51, 40, 33, 40]):
+        cells, features, _ = scan(turn)
+        given = cells[:count], features[:count], {"classes": labels[:count], "scale": torch.full((40,), 0.25)}
+        try:
+            loss = step(*given, batch_size=2)
+        except pumice.UserError as error:
+            assert "the loss is another" in str(error) and "labels of 40 rows are taken for one of each voxel" in str(error)
+            refused += 1
+            continue
+        torch.testing.assert_close(loss, ordinary(*given, batch_size=2), rtol=1e-3, atol=1e-4)
+    assert refused == (0 if first == 50 else 3), "of calls with 40 voxels before another number tells"
+    assert step.recordings >= 1
+
+
 def test_random_numbers_of_steps_that_changed_nothing_are_given_back() -> None:
     net, optimizer, scaler, step = made()
     trained(step, 3)

@@ -272,6 +272,72 @@ def test_where_there_are_as_many_nodes_as_edges_shapes_do_not_tell() -> None:
     assert len(fast._buckets) == 1 and fast._recorder.graphs == 1
 
 
+class Scaled(torch.nn.Module):
+    """A table that belongs to no node, of floats or of whole numbers, all of which every node is given."""
+
+    def forward(self, x: torch.Tensor, edges: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
+        return x * table.sum()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
+def test_a_table_that_was_seen_whole_is_whole_where_there_are_as_many_nodes(dtype: torch.dtype) -> None:
+    net = Scaled().eval()
+    fast = pretended_device.compile(net)
+    table = torch.arange(1, 34, dtype=dtype)
+    for nodes in (40, 33, 33, 33, 33, 41, 33, 31):
+        x, index, _ = graph_of(nodes, 90, nodes)
+        torch.testing.assert_close(fast(x, index, table), eager(net, x, index, table))
+    assert len(fast._buckets) == 1 and fast._recorder.graphs == 1
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
+def test_a_table_with_as_many_rows_as_nodes_is_refused_until_another_call_tells(dtype: torch.dtype) -> None:
+    net = Scaled().eval()
+    fast = pretended_device.compile(net)
+    table = torch.arange(1, 34, dtype=dtype)
+    x, index, _ = graph_of(33, 90, 1)
+    for _ in range(2):
+        torch.testing.assert_close(fast(x, index, table), eager(net, x, index, table))
+    with pytest.raises(pumice.UserError, match="tensor 2 has 33 rows, as nodes do.*call once with another number of nodes"):
+        fast(x, index, table)
+    for nodes in (30, 33, 33, 33, 33):
+        x, index, _ = graph_of(nodes, 90, nodes)
+        torch.testing.assert_close(fast(x, index, table), eager(net, x, index, table))
+    assert fast._recorder.graphs == 1
+
+
+def test_places_in_calls_of_other_structure_are_others() -> None:
+    """With as many users as items they share a place, and edges come one place earlier."""
+
+    class Weighted(torch.nn.Module):
+        def forward(self, x: Any, edges: Any, weight: torch.Tensor) -> torch.Tensor:
+            kind = ("user", "likes", "item")
+            return pumice.ops.spmm(pumice.Graph(edges[kind], (len(x["user"]), len(x["item"]))), x["user"], weight)
+
+    net = Weighted().eval()
+    fast = pretended_device.compile(net)
+    for turn, (users, items, edges) in enumerate([(50, 50, 90)] * 3 + [(50, 90, 90), (50, 40, 90), (40, 90, 90), (50, 50, 80)] * 3):
+        generator = torch.Generator().manual_seed(turn)
+        x = {"user": torch.randn(users, CHANNELS, generator=generator), "item": torch.randn(items, CHANNELS, generator=generator)}
+        index = {("user", "likes", "item"): torch.stack([torch.randint(0, users, (edges,), generator=generator),
+                                                          torch.randint(0, items, (edges,), generator=generator)])}  # fmt: skip
+        weight = torch.rand(edges, generator=generator)
+        torch.testing.assert_close(fast(x, index, weight), eager(net, x, index, weight), rtol=1e-5, atol=1e-5)
+
+
+def test_a_call_that_was_a_mistake_teaches_nothing() -> None:
+    net = network(layers.GCNConv)
+    fast = pretended_device.compile(net)
+    x, index, _ = graph_of(50, 90, 1)
+    with pytest.raises(pumice.UserError):
+        fast(x, index, torch.rand(89))
+    for edges in (90, 80, 70, 60):
+        x, index, _ = graph_of(50, edges, edges)
+        weight = torch.rand(edges)
+        torch.testing.assert_close(fast(x, index, weight), eager(net, x, index, weight), rtol=1e-5, atol=1e-5)
+    assert len(fast._buckets) >= 1 and fast._recorder.graphs == 1
+
+
 class Mixing(torch.nn.Module):
     def __init__(self, mix: Callable[[Any, Any], Any]) -> None:
         super().__init__()

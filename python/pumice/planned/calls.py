@@ -16,6 +16,7 @@ from ..voxels import Voxelizer
 from .graph_call import Arguments, GraphCall, graph_call_of, is_graph_call
 from .points import at_points, points_of
 from .recorder import Recorder
+from .rows_seen import RowsSeen
 from .scans import OWN, Scan, check_no_gradient, scan_of
 from .sizes import Kept, capacity_for
 
@@ -75,7 +76,7 @@ class Planned:
         self._lock = threading.RLock()
         self._buckets = Kept(_MOST_BUCKETS, options.max_bytes)
         self._recorder: Recorder | None = None
-        self._known_arguments: dict[int, int] = {}  # of calls with edges: to which nodes or edges values belong
+        self._seen = RowsSeen()  # of further arguments, and of labels
 
     def _scan(
         self,
@@ -112,7 +113,7 @@ class Planned:
     def _graph_call(self, given: tuple[Any, ...], named: dict[str, Any]) -> GraphCall:
         if self.options.input is not None:
             raise _C.UserError("the model was compiled with input=…, which takes a SparseTensor, and got edges: leave it out")
-        call = graph_call_of(given, named, self.options.ratio, self.options.max_voxels, self._known_arguments)
+        call = graph_call_of(given, named, self.options.ratio, self.options.max_voxels, self._seen)
         check_no_gradient(call.features)
         self._check()
         return call

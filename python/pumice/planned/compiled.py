@@ -92,8 +92,8 @@ class CompiledModel(Planned):
     `TensorVoxels.at_points` and `Voxelizer(at_points=True)` do, is exact, [P, C'].
 
     Models on graphs are called as they are: with features of nodes [N, C] and edges, [2, E], a `Graph`, a `TypedGraph` or
-    several, or with dictionaries of both by types. More tensors go with nodes or edges by their number of rows, others have the
-    same shape in each call of a bucket, which has room for a power of two of edges.
+    several, or with dictionaries of both by types. More tensors go with nodes or edges where they have as many rows in every
+    call, others have the same shape in each call of a bucket, which has room for a power of two of edges.
 
     A scan that a bucket has no room for, or that lies out of bounds, makes results that are no numbers, and
     the next call that waits (`wait()`, or `rows()` and `exact()` of a result) raises UserError with the sites,
@@ -192,7 +192,9 @@ class CompiledModel(Planned):
 
     def _eager(self, scan: Any, x: Any) -> tuple[Any, Output]:
         if isinstance(scan, GraphCall):
-            return None, take_apart(self._call(x), RowsOfGraph(scan.sizes, None))
+            output = take_apart(self._call(x), RowsOfGraph(scan.sizes, None))
+            self._seen.keep(scan.sightings)
+            return None, output
         coords = scan.coords_of(x)
         sites = SitesOfRun(coords, scan.grid, scan.point_rows)
         with standing_on(coords):

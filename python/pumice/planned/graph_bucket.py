@@ -13,6 +13,7 @@ from ..graph import Graph, GraphsOfRun
 from ..typed_graph import TypedGraph
 from .bucket import Bucket
 from .graph_call import CONSTANT, GRAPH, WHOLE_TENSOR, Edges, GraphCall, RowsOfGraph
+from .outputs import Output
 from .recorder import Recorder
 
 
@@ -86,16 +87,31 @@ class GraphBucket(Bucket):
             rest += size
 
     def _spoil(self, rows: int) -> None:
-        """Nothing may come from nodes and edges that are not in use."""
-        for value, argument, used in zip(self._values, self._call.arguments, self._used()):
+        """Nothing may come from nodes and edges that are not in use. Whole numbers there are the largest of those in use, which
+        whatever looks up rows by them has."""
+        for value, used in zip(self._values, self._used()):
             if used is not None and value.is_floating_point():
                 value[used:] = float("nan")
+            elif used is not None and used > 0:
+                value[used:] = value[:used].amax(0) if value.dtype != torch.bool else True
 
     def _used(self) -> list[int | None]:
         assert self._count is not None
         sizes = self._count.tolist()
         kinds = (GRAPH, CONSTANT, WHOLE_TENSOR)
         return [None if argument.kind in kinds else sizes[argument.at] for argument in self._call.arguments]
+
+    def prepare(self, scan: Any, expected: Output, waits: bool) -> None:
+        """As of `Bucket`; a refusal names tensors of which it is not known yet whether they go with nodes or edges."""
+        try:
+            super().prepare(scan, expected, waits)
+        except _C.UserError as error:
+            if not scan.doubtful:
+                raise
+            raise _C.UserError(
+                f"{error}; {', '.join(scan.doubtful)} and may be taken for one row of each: if it is none, call once with another "
+                "number of nodes and of edges"
+            ) from error
 
     def _begun(self) -> tuple[Any, Callable[[], Any]]:
         """The rows of a run, and the run."""

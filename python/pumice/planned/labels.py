@@ -11,6 +11,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from .. import _C
 from .._checks import kind_of
+from .rows_seen import ALONE, RowsSeen, Sighting
 from .scans import Scan
 
 
@@ -22,10 +23,12 @@ class Labels(NamedTuple):
     of_rows: tuple[bool, ...]  # whether a tensor has a row for each voxel
     rebuild: Callable[[list[Tensor]], Any]
     key: tuple[Any, ...]  # what a graph takes for granted of them
+    sightings: list[Sighting]
 
     @classmethod
-    def of(cls, given: Any, scan: Scan) -> Labels:
-        """Raises UserError for what holds anything but tensors on the device of the voxels."""
+    def of(cls, given: Any, scan: Scan, seen: RowsSeen) -> Labels:
+        """Those of a call: a tensor that has as many rows as there are voxels, in this call and in all that `seen` remembers,
+        goes with them. Raises UserError for what holds anything but tensors on the device of the voxels."""
         tensors, structure = tree_flatten(given)
         for tensor in tensors:
             if not isinstance(tensor, Tensor):
@@ -35,11 +38,28 @@ class Labels(NamedTuple):
                     f"labels are on {tensor.device} and features on {scan.features.device}: .to() brings one to the other"
                 )
         rows = scan.features.shape[0]
-        of_rows = tuple(tensor.dim() > 0 and tensor.shape[0] == rows for tensor in tensors)
+        sightings = [
+            seen.look(("labels", str(structure), at), tensor.shape[0] if tensor.dim() > 0 else -1, [rows])
+            for at, tensor in enumerate(tensors)
+        ]
+        of_rows = tuple(0 in one.possible for one in sightings)
         shapes = tuple(
             (tensor.dtype, tuple(tensor.shape[1:]) if of else tuple(tensor.shape), of) for tensor, of in zip(tensors, of_rows)
         )
-        return cls(given, tensors, of_rows, lambda made: tree_unflatten(made, structure), (str(structure), shapes))
+        key = str(structure), shapes
+        return cls(given, tensors, of_rows, lambda made: tree_unflatten(made, structure), key, sightings)
+
+    @property
+    def doubt(self) -> str:
+        """Of tensors that have had as many rows as there are voxels in each call, and in each call as many: the end of a
+        sentence that says so; else empty."""
+        rows = {one.rows for one, of in zip(self.sightings, self.of_rows) if of and ALONE in one.possible}
+        if not rows:
+            return ""
+        return (
+            f"; labels of {rows.pop()} rows are taken for one of each voxel or point: if some are of another kind, call once with "
+            "another number of voxels or points"
+        )
 
 
 class RoomForLabels:

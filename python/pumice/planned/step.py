@@ -43,8 +43,8 @@ class CompiledStep(Planned):
         step(x, labels)
         step(points, features, labels, batch=None, batch_size=1)
 
-    Labels are last, or named (labels=…). They are a tensor, or tuples, lists and dictionaries of tensors: those of N rows go with
-    the voxels or points, others have the same shape in every call of a bucket. Forward and loss run under the autocast of the
+    Labels are last, or named (labels=…). They are a tensor, or tuples, lists and dictionaries of tensors: those of N rows in
+    every call go with the voxels or points, others have the same shape in every call of a bucket. Forward and loss run under the autocast of the
     caller. It returns the loss, detached, in memory of its own.
 
     A step beyond the room of its bucket changes nothing: parameters, the optimiser, the scaler, running statistics and
@@ -207,7 +207,7 @@ class CompiledStep(Planned):
         if self.options.voxelizer is None and is_graph_call(given[:-1]):
             raise _C.UserError("a compiled step takes voxels, and got nodes and edges: train models on graphs by hand")
         scan = self._scan(given[:-1], batch_size, spatial_shape, stride, batch)
-        return scan, Labels.of(given[-1], scan)
+        return scan, Labels.of(given[-1], scan, self._seen)
 
     def _step(self, scan: Scan, labels: Labels) -> Tensor:
         bucket = self._bucket_of(scan, labels)
@@ -253,7 +253,9 @@ class CompiledStep(Planned):
             with standing_on(coords):
                 return self._call(x)
 
-        return coords, self._training.passed(run, labels.given, None, lambda: standing_on(coords))
+        passed = self._training.passed(run, labels.given, None, lambda: standing_on(coords))
+        self._seen.keep(labels.sightings)
+        return coords, passed
 
     def _by_hand(self, scan: Scan, labels: Labels) -> Tensor:
         """A step as a loop written by hand does it."""

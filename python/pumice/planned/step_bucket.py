@@ -63,7 +63,7 @@ class StepBucket(Bucket):
             self._spoil(rows)
             sites, _ = named_if_it_fails(model, self._passed)
             self._learn(sites.coords.sites)
-            module, different = self._with_strange_rows(expected, rows)
+            module, different = self._with_strange_rows(expected, rows, labels.doubt)
             if different is None:
                 nothing_changes = torch.ones((), device=recorder.device)
 
@@ -73,7 +73,7 @@ class StepBucket(Bucket):
 
                 sites, loss, _ = named_if_it_fails(model, whole)
                 self._learn(sites.coords.sites)
-                different = _other_loss(expected, loss, sites)
+                different = _other_loss(expected, loss, sites, labels.doubt)
             self._spare()
         if different is not None:
             raise cannot_be_recorded(model, module, different)
@@ -178,7 +178,9 @@ class StepBucket(Bucket):
                 processes.hand_out()
             return sites, loss, guarded.update(loss, trouble())
 
-    def _with_strange_rows(self, expected: Expected, rows: int) -> tuple[torch.nn.Module | None, str | None]:
+    def _with_strange_rows(
+        self, expected: Expected, rows: int, doubt: str
+    ) -> tuple[torch.nn.Module | None, str | None]:
         """The first module whose rows in use are no numbers in a pass in which all others are NaN, whatever module made
         them, or that has a parameter of such a gradient; and how the pass differs from what was `expected`."""
         model = self.recorder.model
@@ -208,7 +210,7 @@ class StepBucket(Bucket):
             different = disagreement(expected.output, take_apart(passed.output, sites), rows)
             if different is not None:
                 return (found[0] if found else None), different
-            different = _other_loss(expected, passed.loss, sites)
+            different = _other_loss(expected, passed.loss, sites, doubt)
             if different is not None:
                 return None, different
             parameters = self._training.parameters()
@@ -223,10 +225,10 @@ class PointStepBucket(StepBucket, PointBucket):
     """One whose calls are given points, and labels that go with them."""
 
 
-def _other_loss(expected: Expected, loss: Tensor, sites: SitesOfRun) -> str | None:
+def _other_loss(expected: Expected, loss: Tensor, sites: SitesOfRun, doubt: str) -> str | None:
     one, other = (take_apart(value, sites) for value in (expected.loss, loss))
     different = disagreement(one, other, 0)
-    return None if different is None else f"the loss is another: {different}"
+    return None if different is None else f"the loss is another: {different}{doubt}"
 
 
 def owner_of(model: torch.nn.Module, parameter: Tensor) -> tuple[torch.nn.Module | None, str]:
