@@ -49,6 +49,43 @@ def test_calls_learn_record_and_replay(make: Callable[[], torch.nn.Module], eage
     assert fast.bytes == sum(room * (4 * 4 + 4 * 4) + 8 + (0 if eager else 100) for room in (1024, 2048))
 
 
+class Table(torch.nn.Module):
+    """Returns its parameter itself."""
+
+    def __init__(self, rows: int) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(rows, 8))
+
+    def forward(self) -> torch.Tensor:
+        return self.weight
+
+
+class WithTable(torch.nn.Module):
+    def __init__(self, rows: int) -> None:
+        super().__init__()
+        self.body, self.table = nn.SubMConv3d(4, 8, 3), Table(rows)
+
+    def forward(self, x: pumice.SparseTensor) -> tuple[torch.Tensor, torch.Tensor]:
+        table = self.table()
+        return self.body(x).features + table.mean(0), table * 2
+
+
+@pytest.mark.parametrize("first", [900, 1024])
+def test_a_table_with_as_many_rows_as_there_is_room_for_stays_whole(first: int) -> None:
+    net = WithTable(1024).eval()
+    before = net.table.weight.detach().clone()
+    fast = pretended_device.compile(net)
+    cells = torch.tensor([[0, i, j, k] for i in range(16) for j in range(8) for k in range(8)])
+    for turn, count in enumerate((first, first, first, first, 800, 1024, 33)):
+        features = torch.randn(count, 4, generator=torch.Generator().manual_seed(turn))
+        made, table = fast(cells[:count], features)
+        with torch.no_grad():
+            expected, _ = net(pumice.SparseTensor(cells[:count], features))
+        torch.testing.assert_close(made, expected, rtol=1e-4, atol=1e-4)
+        assert torch.equal(table, before * 2)
+    assert recorded(fast) == 1 and torch.equal(net.table.weight, before), "what finds mixed rows writes into no parameter"
+
+
 def test_results_are_of_their_own_memory() -> None:
     net = small()
     fast = pretended_device.compile(net)

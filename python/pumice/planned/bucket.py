@@ -13,7 +13,7 @@ from .. import _C
 from .._sites import standing_on
 from ..coords import Coordinates
 from ..nn.kept import frozen_for
-from .outputs import Output, SitesOfRun, hand_out, take_apart
+from .outputs import Output, SitesOfRun, hand_out, places_of_whole, take_apart, whole_at
 from .recorder import Recorder
 from .rows import disagreement, first_with_strange_rows
 from .scans import Grid, Kind, Scan
@@ -37,6 +37,7 @@ class Bucket:
         self._count: Tensor | None = None  # int64 [1], of the rows in use
         self._graph: torch.cuda.CUDAGraph | None = None
         self._output: Output | None = None
+        self._whole_leaves: list[int] = []  # places of outputs that have rows of their own
         self._read: list[Any] = []
         self._graph_bytes = 0
 
@@ -88,6 +89,7 @@ class Bucket:
         than what was `expected` of these voxels, which it did eagerly. Waits."""
         recorder = self.recorder
         rows = scan.rows
+        self._whole_leaves = places_of_whole(expected)
         with recorder.ordered(), recorder.as_in_a_graph(), self._frozen():
             self._fill(scan)
             self._spoil(rows)
@@ -156,7 +158,7 @@ class Bucket:
 
     def _run(self) -> tuple[Coordinates, Output]:
         sites, run = self._begun()
-        return sites.coords, take_apart(run(), sites)
+        return sites.coords, whole_at(take_apart(run(), sites), self._whole_leaves)
 
     def run(self, scan: Scan) -> Any:
         """What the model returns for the voxels, by the graph, or by the plan where none was recorded."""

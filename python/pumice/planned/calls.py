@@ -11,6 +11,7 @@ import torch
 
 from .. import _C
 from .._checks import kind_of, whole_number
+from .._sites import standing_on
 from ..ops import modes
 from ..voxels import Voxelizer
 from .graph_call import Arguments, GraphCall, graph_call_of, is_graph_call
@@ -77,6 +78,7 @@ class Planned:
         self._buckets = Kept(_MOST_BUCKETS, options.max_bytes)
         self._recorder: Recorder | None = None
         self._seen = RowsSeen()  # of further arguments, and of labels
+        self._seen_outputs = RowsSeen()  # of what the model returns, by places in it
 
     def _scan(
         self,
@@ -159,13 +161,27 @@ class Planned:
     def _call(self, x: Any) -> Any:
         if isinstance(x, Arguments):
             return self.model(*x.given, **x.named)
-        voxelizer, make = self.options.voxelizer, self.options.input
+        made = self._made_of(x)
+        if not self._is_at_points:
+            return made
+        # A pass that gradients go back through has no other beside it, which would change running statistics.
+        return at_points(made, x, self._seen_outputs, None if torch.is_grad_enabled() else self._made_of_fewer)
+
+    def _made_of(self, x: Any) -> Any:
+        make = self.options.input
         if make is not None:
             given = make(x)
         else:
-            given = x if voxelizer is None else x.tensor
-        made = self.model(*given) if type(given) is tuple else self.model(given)
-        return at_points(made, x) if voxelizer is not None and voxelizer.at_points else made
+            given = x if self.options.voxelizer is None else x.tensor
+        return self.model(*given) if type(given) is tuple else self.model(given)
+
+    def _made_of_fewer(self, voxels: Any) -> Any:
+        with standing_on(voxels.tensor.coords):
+            return self._made_of(voxels)
+
+    @property
+    def _is_at_points(self) -> bool:
+        return self.options.voxelizer is not None and self.options.voxelizer.at_points
 
     def _raise_trouble(self) -> None:
         """What went wrong in an earlier call, if the device has come to it."""

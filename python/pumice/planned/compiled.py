@@ -16,7 +16,7 @@ from .bucket import Bucket
 from .graph_bucket import GraphBucket
 from .graph_call import GraphCall, RowsOfGraph
 from .calls import EAGER_CALLS, Options, Planned
-from .outputs import INPUT, WHOLE, Output, SitesOfRun, hand_out, take_apart
+from .outputs import INPUT, WHOLE, Output, SitesOfRun, hand_out, take_apart, whole_at
 from .point_bucket import PointBucket, TooManyVoxels
 from .recorder import Recorder
 from .scans import Scan
@@ -199,6 +199,11 @@ class CompiledModel(Planned):
         sites = SitesOfRun(coords, scan.grid, scan.point_rows)
         with standing_on(coords):
             output = take_apart(self._call(x), sites)
+        if self._is_at_points:  # what is left with as many rows as there are voxels has them by chance
+            of_voxels = sites.rows_of(coords)
+            output = whole_at(
+                output, [at for at, leaf in enumerate(output.leaves) if leaf.kind is None and leaf.rows is of_voxels]
+            )
         if scan.point_rows != coords.rows or not any(leaf.rows is INPUT for leaf in output.leaves):
             return coords, output
         # Each point has a voxel of its own, and rows do not tell which are meant; those of other points do.
@@ -255,6 +260,8 @@ class CompiledModel(Planned):
             return
         check_runnable(self.model)
         expected = self._learned(scan, bucket)  # this very scan has room in any case
+        if isinstance(scan, Scan) and scan.rows == bucket.capacity:
+            expected = self._told_by_fewer(scan, expected)
         bucket.prepare(scan, expected, waits=self.options.eager)
         if self._state is None:
             self._state = ModelState(self.model)
@@ -267,6 +274,17 @@ class CompiledModel(Planned):
                 raise cannot_be_recorded(self.model, None, first_line(error)) from error
         for dropped in self._buckets.shrink():
             dropped.drop()
+
+    def _told_by_fewer(self, scan: Scan, output: Output) -> Output:
+        """With as many voxels as there is room for, only another scan tells which tensors have as many rows by chance."""
+        fewer = scan._replace(indices=scan.indices[:-1], features=scan.features[:-1], given=None)
+        with torch.no_grad():
+            told = self._eager(fewer, fewer.fresh())[1]
+        pairs = enumerate(zip(output.leaves, told.leaves))
+        return whole_at(
+            output,
+            [at for at, (leaf, other) in pairs if leaf.kind is None and leaf.rows is INPUT and other.rows is not INPUT],
+        )
 
     def _forget_graphs(self) -> None:
         self._state = None

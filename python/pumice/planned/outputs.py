@@ -3,7 +3,7 @@ number of rows, with room for more and a count on the device where it does not."
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -131,6 +131,17 @@ def take_apart(value: Any, sites: Any) -> Output:
     leaves: list[Leaf] = []
     rebuild = _walk(value, sites, leaves, "the output")
     return Output(leaves, lambda made: rebuild(iter(made)))
+
+
+def whole_at(output: Output, places: Sequence[int]) -> Output:
+    """The output, whose leaves at these places have rows of their own: as many as there are of something by chance."""
+    leaves = [leaf._replace(rows=WHOLE) if at in places else leaf for at, leaf in enumerate(output.leaves)]
+    return Output(leaves, output.rebuild)
+
+
+def places_of_whole(output: Output) -> list[int]:
+    """Where plain leaves have rows of their own."""
+    return [at for at, leaf in enumerate(output.leaves) if leaf.kind is None and leaf.rows is WHOLE]
 
 
 def _walk(value: Any, sites: Any, leaves: list[Leaf], name: str) -> Callable[[Any], Any]:

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from .. import _C
 from .graph_call import OfGraph
-from .outputs import INPUT, WHOLE, Leaf, Output, SitesOfRun, take_apart
+from .outputs import INPUT, WHOLE, Leaf, Output, SitesOfRun, places_of_whole, take_apart, whole_at
+from .tails import with_tails, without_numbers
 
 # In proportion to the largest value: plans of other sizes sum in another order, and a network of many layers adds
 # up what that changes. Rows that are mixed show as NaN, or by the share of rows that are not in use.
@@ -25,6 +26,7 @@ def disagreement(expected: Output, made: Output, rows: int) -> str | None:
     it does not. Waits."""
     if len(expected.leaves) != len(made.leaves):
         return f"it returned {len(expected.leaves)} values for {rows} rows and {len(made.leaves)} where there was room for more"
+    made = whole_at(made, places_of_whole(expected))  # what has as many rows as there is room for by chance
     for wanted, given in zip(expected.leaves, made.leaves):
         different = _difference(wanted.values, given, rows)
         if different is not None:
@@ -93,6 +95,13 @@ def disagreement_of_gradients(expected: list[Tensor | None], made: list[Tensor |
     return 0, None
 
 
+def spoiling(model: torch.nn.Module, rows: int) -> Callable[[Tensor, Any], Tensor]:
+    """As `without_numbers`, but for parameters and buffers of `model`, which may have as many rows as there is room for."""
+    own = {tensor.data_ptr() for tensor in (*model.parameters(), *model.buffers()) if tensor.numel() > 0}
+    change = without_numbers(rows)
+    return lambda features, count: features if features.data_ptr() in own else change(features, count)
+
+
 def has_strange_rows(leaves: list[Leaf], rows: int) -> bool:
     """Whether a row in use is no number. Waits."""
     return any(
@@ -112,21 +121,19 @@ def first_with_strange_rows(
     members = {id(module) for module in model.modules()}
     found: list[torch.nn.Module] = []
     sites, run = begin()
+    spoil = spoiling(model, rows)
 
-    def look(module: torch.nn.Module, _: Any, output: Any) -> None:
+    def look(module: torch.nn.Module, _: Any, output: Any) -> Any:
         if id(module) not in members:
-            return
+            return None
         try:
             leaves = take_apart(output, sites).leaves
         except _C.UserError:  # something of the model's own, which is no output
-            return
+            return None
         if not found and has_strange_rows(leaves, rows):
             found.append(module)
-        for leaf in leaves:
-            if not isinstance(leaf.values, Tensor) or not leaf.values.is_floating_point() or leaf.rows is WHOLE:
-                continue
-            if leaf.values.is_contiguous():
-                leaf.values[_in_use(leaf, rows).shape[0] :] = float("nan")
+        # Nothing is computed from what the model itself returns.
+        return None if module is model else with_tails(output, sites, spoil)
 
     handle = torch.nn.modules.module.register_module_forward_hook(look)
     try:

@@ -34,6 +34,9 @@ class RowsSeen:
             possible |= {ALONE}
         return Sighting(key, rows, possible)
 
+    def __bool__(self) -> bool:
+        return bool(self._seen)
+
     def keep(self, sightings: Sequence[Sighting]) -> None:
         """Of a call that went well."""
         for one in sightings:

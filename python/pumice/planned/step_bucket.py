@@ -18,9 +18,9 @@ from .labels import Labels, RoomForLabels
 from .outputs import Output, SitesOfRun, take_apart
 from .point_bucket import PointBucket
 from .recorder import Recorder
-from .rows import disagreement, disagreement_of_gradients, has_strange_rows
+from .rows import disagreement, disagreement_of_gradients, has_strange_rows, spoiling
 from .scans import Scan
-from .tails import rows_of, with_tails, without_numbers
+from .tails import rows_of, with_tails
 from .training import Passed, Training
 from .watch import cannot_be_recorded, named_if_it_fails
 
@@ -187,6 +187,7 @@ class StepBucket(Bucket):
         members = {id(module) for module in model.modules()}
         found: list[torch.nn.Module] = []
         running: list[SitesOfRun] = []
+        spoil = spoiling(model, rows)
 
         def look(module: torch.nn.Module, _: Any, output: Any) -> Any:
             if id(module) not in members:
@@ -197,7 +198,7 @@ class StepBucket(Bucket):
                 return None
             if not found and has_strange_rows(leaves, rows):
                 found.append(module)
-            return with_tails(output, running[0], without_numbers(rows))
+            return with_tails(output, running[0], spoil)
 
         sites, run = self._begun()
         running.append(sites)
