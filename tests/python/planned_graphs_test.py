@@ -460,7 +460,7 @@ def test_models_stay_what_they_are_on_the_cpu() -> None:
 SAGE = layers.SAGEConv(CHANNELS, 4).eval()
 BAD: list[tuple[Callable[[], Any], str]] = [
     (lambda: pumice.compile(SAGE)(graph_of(9, 20, 1)[0].requires_grad_(), graph_of(9, 20, 1)[1]), "want a gradient"),
-    (lambda: pumice.compile(SAGE)(graph_of(9, 20, 1)[0][0], graph_of(9, 20, 1)[1]), "nodes have shape"),
+    (lambda: pumice.compile(SAGE)(graph_of(9, 20, 1)[0][0], graph_of(9, 20, 1)[1]), r"features have shape \(8,\) and must be 2-D, \[nodes, channels\]: features\[:, None\]"),
     (lambda: pumice.compile(SAGE)(*graph_of(9, 20, 1)[:2], [{1, 2}]), "given a set"),
     (lambda: pumice.compile(SAGE, input=lambda x: x)(*graph_of(9, 20, 1)[:2]), "got edges"),
     (lambda: pumice.compile(SAGE)(torch.zeros(1, 4).int(), torch.ones(1, 4), edge_weight=3), "edge_weight is no argument"),

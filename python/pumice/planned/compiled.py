@@ -80,7 +80,7 @@ def compile(
 class CompiledModel(Planned):
     """A model as CUDA graphs: see `compile`.
 
-    A call takes coords int32 or int64 [N, 1 + D] and features [N, C] with what it declares of the sites,
+    A call takes coords int32 or int64 [N, 1 + D] and features, 2-D [N, C], with what it declares of the sites,
     batch_size (default 1), spatial_shape and stride, or one sparse tensor; it runs without gradients, under the
     autocast of the caller. It returns what the model does, in memory of its own: features on the sites of
     the input are exact; on other sites, which only the GPU has counted, a `CapacityTensor` stands for them.
@@ -91,7 +91,7 @@ class CompiledModel(Planned):
     voxels there are, so that features on them are `CapacityTensor`s. What the model makes for each point, as
     `TensorVoxels.at_points` and `Voxelizer(at_points=True)` do, is exact, [P, C'].
 
-    Models on graphs are called as they are: with features of nodes [N, C] and edges, [2, E], a `Graph`, a `TypedGraph` or
+    Models on graphs are called as they are: with features of nodes, 2-D [N, C], and edges, [2, E], a `Graph`, a `TypedGraph` or
     several, or with dictionaries of both by types. More tensors go with nodes or edges where they have as many rows in every
     call, others have the same shape in each call of a bucket, which has room for a power of two of edges.
 

@@ -17,7 +17,7 @@ from .._tensors import check_floating
 from ..graph import Graph
 from ..typed_graph import TypedGraph
 from .rows_seen import ALONE, RowsSeen, Sighting
-from .scans import OWN, Kind, kind_for
+from .scans import OWN, Kind, check_matrix, kind_for
 from .sizes import STEP, capacity_for
 
 SPARE = 64  # nodes of room at least, to which edges lead that are not in use: as many rows share them
@@ -143,9 +143,9 @@ def graph_call_of(
     where they have as many rows, in this call and in all that `seen` remembers."""
     nodes: list[int] = []
     for value in given[0].values() if isinstance(given[0], dict) else [given[0]]:
-        if not isinstance(value, Tensor) or value.dim() != 2:
-            what = f"have shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"are {kind_of(value)}"
-            raise _C.UserError(f"features of nodes {what}: give [nodes, channels]")
+        if not isinstance(value, Tensor):
+            raise _C.UserError(f"features of nodes are {kind_of(value)}: give a tensor [nodes, channels]")
+        check_matrix("features", value, "nodes")
         check_floating(value)
         _place(value.shape[0], nodes)
     if not nodes:

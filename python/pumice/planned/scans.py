@@ -219,6 +219,13 @@ def check_no_gradient(features: Tensor) -> None:
         )
 
 
+def check_matrix(name: str, features: Tensor, rows: str) -> None:
+    """Raises UserError for what has another rank than two."""
+    if features.dim() != 2:
+        remedy = {0: "", 1: f": {name}[:, None] has one channel"}.get(features.dim(), f": {name}.flatten(1) joins the last axes")
+        raise _C.UserError(f"{name} have shape {tuple(features.shape)} and must be 2-D, [{rows}, channels]{remedy}")
+
+
 def _of_tensors(
     coords: Tensor,
     features: Any,
@@ -234,7 +241,8 @@ def _of_tensors(
         raise _C.UserError(
             f"coords have shape {tuple(coords.shape)}: give [rows, 1 + D], the batch index first, for D = 1 to 4"
         )
-    if features.dim() != 2 or features.shape[0] != coords.shape[0]:
+    check_matrix("features", features, "rows")
+    if features.shape[0] != coords.shape[0]:
         raise _C.UserError(
             f"features have shape {tuple(features.shape)} for {coords.shape[0]} coords: give one row for each"
         )

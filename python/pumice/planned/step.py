@@ -36,7 +36,7 @@ _MOST_CHANGES = 4  # of numbers of the optimiser, from one step to the next
 class CompiledStep(Planned):
     """A training step as CUDA graphs: see `compile_step`.
 
-    A call takes coords int32 or int64 [N, 1 + D], features [N, C] and labels, a sparse tensor and labels, or with `voxelize`
+    A call takes coords int32 or int64 [N, 1 + D], features, 2-D [N, C], and labels, a sparse tensor and labels, or with `voxelize`
     points [N, 3 or more], features or none, and labels:
 
         step(coords, features, labels, batch_size=1, spatial_shape=None, stride=None)
