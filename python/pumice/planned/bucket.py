@@ -50,9 +50,9 @@ class Bucket:
         return [] if self._indices is None or self._count is None else [self._indices, self._features, self._count]
 
     @property
-    def row_room(self) -> int:
-        """Room for what goes with the rows of a call."""
-        return self.capacity
+    def row_rooms(self) -> list[int]:
+        """Room for what goes with the rows of a call, by its sizes."""
+        return [self.capacity]
 
     @property
     def is_prepared(self) -> bool:

@@ -70,6 +70,7 @@ class Planned:
     """Calls of a model that run as graphs of buckets."""
 
     _WHAT = "compiled model, whose results are no numbers"  # of a call that went wrong
+    _TRAINS = False
 
     def __init__(self, model: torch.nn.Module, options: Options) -> None:
         self.model = model
@@ -115,7 +116,8 @@ class Planned:
     def _graph_call(self, given: tuple[Any, ...], named: dict[str, Any]) -> GraphCall:
         if self.options.input is not None:
             raise _C.UserError("the model was compiled with input=…, which takes a SparseTensor, and got edges: leave it out")
-        call = graph_call_of(given, named, self.options.ratio, self.options.max_voxels, self._seen)
+        options = self.options
+        call = graph_call_of(given, named, options.ratio, options.max_voxels, self._seen, self._TRAINS)
         check_no_gradient(call.features)
         self._check()
         return call

@@ -14,9 +14,9 @@ from ..coords import Coordinates
 from ..voxels import Voxelizer
 from .bucket import Bucket
 from .graph_bucket import GraphBucket
-from .graph_call import GraphCall, RowsOfGraph
+from .graph_call import GraphCall
 from .calls import EAGER_CALLS, Options, Planned
-from .outputs import INPUT, WHOLE, Output, SitesOfRun, hand_out, take_apart, whole_at
+from .outputs import INPUT, WHOLE, Output, hand_out, rows_of_pass, take_apart, whole_at
 from .point_bucket import PointBucket, TooManyVoxels
 from .recorder import Recorder
 from .scans import Scan
@@ -192,11 +192,11 @@ class CompiledModel(Planned):
 
     def _eager(self, scan: Any, x: Any) -> tuple[Any, Output]:
         if isinstance(scan, GraphCall):
-            output = take_apart(self._call(x), RowsOfGraph(scan.sizes, None))
+            output = take_apart(self._call(x), rows_of_pass(scan, None))
             self._seen.keep(scan.sightings)
             return None, output
         coords = scan.coords_of(x)
-        sites = SitesOfRun(coords, scan.grid, scan.point_rows)
+        sites = rows_of_pass(scan, coords)
         with standing_on(coords):
             output = take_apart(self._call(x), sites)
         if self._is_at_points:  # what is left with as many rows as there are voxels has them by chance

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import torch
@@ -35,6 +36,11 @@ class GraphBucket(Bucket):
 
     def _learn_again(self, coords: Any) -> None:
         """There is nothing to learn."""
+
+    @property
+    def row_rooms(self) -> list[int]:
+        """Room for what goes with the rows of a call, by its sizes."""
+        return self._rooms
 
     def _static(self) -> list[Tensor]:
         if self._count is None:
@@ -81,10 +87,14 @@ class GraphBucket(Bucket):
             types[:used].copy_(one.types, non_blocking=True)
         # Shared out, so that no row is long.
         for row, nodes in enumerate((one.columns, one.rows)):
-            size = call.sizes[nodes]
             rest = index[row, used:]
-            torch.remainder(self._places[: rest.shape[0]], self._rooms[nodes] - size, out=rest)
-            rest += size
+            begin, count = self._taking(row, call.sizes[nodes], self._rooms[nodes])
+            torch.remainder(self._places[: rest.shape[0]], count, out=rest)
+            rest += begin
+
+    def _taking(self, row: int, size: int, room: int) -> tuple[int, int]:
+        """The nodes, from the first on, that edges which are not in use come from (row 0) and lead to (row 1)."""
+        return size, room - size
 
     def _spoil(self, rows: int) -> None:
         """Nothing may come from nodes and edges that are not in use. Whole numbers there are the largest of those in use, which
@@ -102,23 +112,16 @@ class GraphBucket(Bucket):
         return [None if argument.kind in kinds else sizes[argument.at] for argument in self._call.arguments]
 
     def prepare(self, scan: Any, expected: Output, waits: bool) -> None:
-        """As of `Bucket`; a refusal names tensors of which it is not known yet whether they go with nodes or edges."""
-        try:
+        """As of `Bucket`."""
+        with naming_doubts(scan):
             super().prepare(scan, expected, waits)
-        except _C.UserError as error:
-            if not scan.doubtful:
-                raise
-            raise _C.UserError(
-                f"{error}; {', '.join(scan.doubtful)} and may be taken for one row of each: if it is none, call once with another "
-                "number of nodes and of edges"
-            ) from error
 
     def _begun(self) -> tuple[Any, Callable[[], Any]]:
         """The rows of a run, and the run."""
 
         def run() -> Any:
             edges = [self._checked(at) for at in range(len(self._index))]
-            with self._graphs.run(edges):
+            with self._run_over(edges):
                 values = [
                     self._handed(edges[argument.at], argument.at) if argument.kind == GRAPH else value
                     for value, argument in zip(self._values, self._call.arguments)
@@ -126,6 +129,10 @@ class GraphBucket(Bucket):
                 return self.recorder.call(self._call.rebuild(values))
 
         return RowsOfGraph(self._rooms, self._count), run
+
+    def _run_over(self, edges: list[Tensor]) -> AbstractContextManager[None]:
+        """A run in which graphs of `edges` are made once."""
+        return self._graphs.run(edges)
 
     def _checked(self, at: int) -> Tensor:
         """Edges, of which those in use that lead to nodes that are not are reported with the numbers of the call. A new
@@ -143,3 +150,17 @@ class GraphBucket(Bucket):
             assert types is not None
             return TypedGraph(index, types, sizes, one.relations)
         return index
+
+
+@contextmanager
+def naming_doubts(call: GraphCall) -> Iterator[None]:
+    """A refusal in it names tensors of which it is not known yet whether they go with nodes or edges."""
+    try:
+        yield
+    except _C.UserError as error:
+        if not call.doubtful:
+            raise
+        raise _C.UserError(
+            f"{error}; {', '.join(call.doubtful)} and may be taken for one row of each: if it is none, call once with another "
+            "number of nodes and of edges"
+        ) from error

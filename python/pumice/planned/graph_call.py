@@ -15,11 +15,12 @@ from .._checks import kind_of
 from .._edges import is_edge_index, plain_edges
 from .._tensors import check_floating
 from ..graph import Graph
-from ..typed_graph import TypedGraph
+from ..typed_graph import TypedGraph, check_range
 from .rows_seen import ALONE, RowsSeen, Sighting
 from .scans import OWN, Kind, check_matrix, kind_for
 from .sizes import STEP, capacity_for
 
+_EDGES_OF_STEP = 1 << 17  # that share another STEP nodes of room in training, where sums of their features have to be numbers
 SPARE = 64  # nodes of room at least, to which edges lead that are not in use: as many rows share them
 
 NODES, EDGES, WHOLE_TENSOR, CONSTANT, GRAPH = "nodes", "edges", "whole", "constant", "graph"
@@ -64,6 +65,7 @@ class GraphCall(NamedTuple):
     rebuild: Callable[[list[Any]], Arguments]
     key: tuple[Any, ...]
     is_clear: bool  # whether shapes tell what belongs to nodes and what to edges
+    layout: Any  # what places in the sizes mean
     sightings: list[Sighting]  # of tensors that may belong to them
     doubtful: list[str]  # tensors that have as many rows as there are nodes or edges, so far in each call as many
     kind: Kind = OWN
@@ -88,6 +90,17 @@ class GraphCall(NamedTuple):
     def input(self) -> Arguments:
         """The call as it was given."""
         return self.rebuild(self.values)
+
+    def coords_of(self, x: Arguments) -> None:
+        """There are no sites."""
+
+    def check_edges(self) -> None:
+        """Raises UserError for an edge of a node that there is not. Waits."""
+        for one in self.edges:
+            for row, nodes in enumerate((one.columns, one.rows)):
+                if one.ends.shape[1] > 0:
+                    range = torch.stack(torch.aminmax(one.ends[row])).tolist()
+                    check_range(f"edge_index[{row}]", one.ends[row], range, self.sizes[nodes])
 
 
 class OfGraph(NamedTuple):
@@ -136,7 +149,7 @@ def is_graph_call(given: tuple[Any, ...]) -> bool:
 
 
 def graph_call_of(
-    given: tuple[Any, ...], named: dict[str, Any], ratio: float, most: int | None, seen: RowsSeen
+    given: tuple[Any, ...], named: dict[str, Any], ratio: float, most: int | None, seen: RowsSeen, trains: bool = False
 ) -> GraphCall:
     """A call of (features [N, C], edges, more), where edges are [2, E], a Graph, a TypedGraph, or several of these, or of
     dictionaries: features by types of nodes, and edges by (type, relation, type). More tensors belong to nodes or edges
@@ -201,9 +214,11 @@ def graph_call_of(
             doubtful.append(f"{names[at] or f'tensor {at}'} has {value.shape[0]} rows, as {argument.kind} do")
     if max(len(nodes), len(edges)) >= SPARE:
         raise _C.UserError(f"a compiled model was given {len(edges)} graphs: give fewer than {SPARE}")
+    of_edges = [_power_of_two(one.ends.shape[1] + at) - at for at, one in enumerate(edges)]
     # No two are the same, so that rows of outputs tell what they belong to.
-    rooms = [(capacity_for(size, ratio, most if at == 0 else None) or size) + SPARE - at for at, size in enumerate(nodes)]
-    rooms += [_power_of_two(one.ends.shape[1] + at) - at for at, one in enumerate(edges)]
+    spare = SPARE + (STEP * (max(of_edges, default=0) // _EDGES_OF_STEP) if trains else 0)
+    rooms = [(capacity_for(size, ratio, most if at == 0 else None) or size) + spare - at for at, size in enumerate(nodes)]
+    rooms += of_edges
     key = (
         "edges",
         str(structure),
@@ -215,7 +230,7 @@ def graph_call_of(
     def rebuild(made: list[Any]) -> Arguments:
         return Arguments(*tree_unflatten(made, structure))
 
-    return GraphCall(features, sizes, rooms, edges, values, arguments, rebuild, key, clear, sightings, doubtful)
+    return GraphCall(features, sizes, rooms, edges, values, arguments, rebuild, key, clear, layout, sightings, doubtful)
 
 
 def _power_of_two(edges: int) -> int:

@@ -13,7 +13,7 @@ from .. import _C
 from .._checks import kind_of
 from ..coords import Coordinates
 from ..nn import deferred
-from .graph_call import OfGraph
+from .graph_call import GraphCall, OfGraph, RowsOfGraph
 from .scans import Grid, Kind, Scan, kind_for
 
 WHOLE, INPUT = "whole", "input"  # what the rows of a leaf are, beside those of a set
@@ -227,6 +227,14 @@ class SitesOfRun:
         grid = Grid(coords.dimension, coords.batch_size, shape, coords.stride)
         self._counted.append((sites, Counted(indices, count, grid)))
         return self._counted[-1][1]
+
+
+def rows_of_pass(scan: Any, coords: Coordinates | None) -> Any:
+    """What the rows of outputs are in an eager pass of a call on `coords`, of which a graph has none."""
+    if isinstance(scan, GraphCall):
+        return RowsOfGraph(scan.sizes, None)
+    assert coords is not None
+    return SitesOfRun(coords, scan.grid, scan.point_rows)
 
 
 def hand_out(

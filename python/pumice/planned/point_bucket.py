@@ -69,9 +69,9 @@ class PointBucket(Bucket):
         return super()._bounds()
 
     @property
-    def row_room(self) -> int:
-        """Room for what goes with the rows of a call."""
-        return self._point_room
+    def row_rooms(self) -> list[int]:
+        """Room for what goes with the rows of a call, by its sizes."""
+        return [self._point_room]
 
     def _static(self) -> list[Tensor]:
         if self._count is None:

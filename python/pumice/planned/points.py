@@ -38,6 +38,11 @@ class Points(NamedTuple):
         return self.features.shape[0]
 
     @property
+    def sizes(self) -> list[int]:
+        """What labels may have a row for each of."""
+        return [self.rows]
+
+    @property
     def key(self) -> tuple[Any, ...]:
         """What a graph takes for granted beside the type and width of features."""
         return self.positions.shape[1], self.batch is None, self.are_features

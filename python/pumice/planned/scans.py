@@ -41,6 +41,11 @@ class Scan(NamedTuple):
         return self.features.shape[0]
 
     @property
+    def sizes(self) -> list[int]:
+        """What labels may have a row for each of."""
+        return [self.rows]
+
+    @property
     def key(self) -> tuple[Any, ...]:
         """What a graph takes for granted beside the grid, the kind, and the type and width of features."""
         return ()

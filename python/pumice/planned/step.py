@@ -14,10 +14,11 @@ from ..coords import Coordinates
 from .accumulators import let_go_of_earlier_passes
 from .calls import EAGER_CALLS, Options, Planned
 from .draws import Draws
-from .graph_call import is_graph_call
+from .graph_call import GraphCall, is_graph_call
+from .graph_step_bucket import GraphStepBucket
 from .guarded import GuardedUpdate
 from .labels import Labels
-from .outputs import SitesOfRun, take_apart
+from .outputs import rows_of_pass, take_apart
 from .point_bucket import TooManyVoxels
 from .recorder import Recorder
 from .scans import Scan
@@ -81,6 +82,7 @@ class CompiledStep(Planned):
     """
 
     _WHAT = "compiled step, which has changed nothing"
+    _TRAINS = True
 
     def __init__(self, model: torch.nn.Module, training: Training, options: Options) -> None:
         super().__init__(model, options)
@@ -99,9 +101,10 @@ class CompiledStep(Planned):
         spatial_shape: Sequence[int] | None = None,
         stride: Sequence[int] | None = None,
         batch: Tensor | None = None,
+        **named: Any,
     ) -> Tensor:
         """Trains by one step, and returns its loss."""
-        scan, labels = self._given(given, labels, batch_size, spatial_shape, stride, batch)
+        scan, labels = self._given(given, labels, batch_size, spatial_shape, stride, batch, named)
         with self._lock:
             return self._step(scan, labels)
 
@@ -113,6 +116,7 @@ class CompiledStep(Planned):
         spatial_shape: Sequence[int] | None = None,
         stride: Sequence[int] | None = None,
         batch: Tensor | None = None,
+        **named: Any,
     ) -> int:
         """Learns and records what steps with such scans need, and returns how many bytes that holds. Takes what a call does.
         Steps that are taken for it are taken back: parameters, the optimiser, the scaler, running statistics and random numbers
@@ -127,7 +131,7 @@ class CompiledStep(Planned):
         Waits:
             For the GPU.
         """
-        scan, labels = self._given(given, labels, batch_size, spatial_shape, stride, batch)
+        scan, labels = self._given(given, labels, batch_size, spatial_shape, stride, batch, named)
         with self._lock:
             bucket = self._bucket_of(scan, labels)
             if bucket is None:
@@ -196,18 +200,23 @@ class CompiledStep(Planned):
         spatial_shape: Sequence[int] | None,
         stride: Sequence[int] | None,
         batch: Tensor | None,
+        named: dict[str, Any],
     ) -> tuple[Any, Labels]:
         if labels is not _LAST:
             given = (*given, labels)
+        if self.options.voxelizer is None and is_graph_call(given[:-1]):
+            return self._with_labels(self._scan(given[:-1], batch_size, spatial_shape, stride, batch, named), given[-1])
+        if self.options.voxelizer is None and is_graph_call(given):
+            raise _C.UserError("a compiled step was given nodes and edges alone: give labels after them, or as labels=…")
         if len(given) not in (2, 3):
             wanted = "coords, features and labels, or a sparse tensor and labels"
             if self.options.voxelizer is not None:
                 wanted = "points and labels, or points, features and labels"
             raise _C.UserError(f"a compiled step was given {len(given)} arguments: give {wanted}")
-        if self.options.voxelizer is None and is_graph_call(given[:-1]):
-            raise _C.UserError("a compiled step takes voxels, and got nodes and edges: train models on graphs by hand")
-        scan = self._scan(given[:-1], batch_size, spatial_shape, stride, batch)
-        return scan, Labels.of(given[-1], scan, self._seen)
+        return self._with_labels(self._scan(given[:-1], batch_size, spatial_shape, stride, batch, named), given[-1])
+
+    def _with_labels(self, scan: Any, labels: Any) -> tuple[Any, Labels]:
+        return scan, Labels.of(labels, scan, self._seen, self._training.loss.ignore_index)
 
     def _step(self, scan: Scan, labels: Labels) -> Tensor:
         bucket = self._bucket_of(scan, labels)
@@ -233,9 +242,11 @@ class CompiledStep(Planned):
             self.wait()
 
     def _bucket_of(self, scan: Scan, labels: Labels) -> StepBucket | None:
-        return self._bucket_for(scan, labels.key, self._new_bucket)
+        return self._bucket_for(scan, labels.key, self._new_bucket) if labels.is_clear else None
 
     def _new_bucket(self, recorder: Recorder, capacity: int, scan: Any) -> StepBucket:
+        if isinstance(scan, GraphCall):
+            return GraphStepBucket(recorder, capacity, scan, self._training)
         if self.options.voxelizer is None:
             return StepBucket(recorder, capacity, scan, self._training)
         bucket = PointStepBucket(recorder, capacity, scan, self._training)
@@ -246,8 +257,10 @@ class CompiledStep(Planned):
         check_recordable(self._training.optimizer)
         return super()._new_recorder(device)
 
-    def _passed(self, scan: Scan, x: Any, labels: Labels) -> tuple[Coordinates, Passed]:
+    def _passed(self, scan: Any, x: Any, labels: Labels) -> tuple[Coordinates, Passed]:
         coords = scan.coords_of(x)
+        if isinstance(scan, GraphCall):  # before running statistics change
+            scan.check_edges()
         if self._is_at_points and not self._seen_outputs:
             with self._training.dry(scan.features.device), torch.no_grad(), standing_on(coords):
                 self._call(x)  # which tells what rows of the output follow
@@ -258,6 +271,8 @@ class CompiledStep(Planned):
 
         passed = self._training.passed(run, labels.given, None, lambda: standing_on(coords))
         self._seen.keep(labels.sightings)
+        if isinstance(scan, GraphCall):
+            self._seen.keep(scan.sightings)
         return coords, passed
 
     def _by_hand(self, scan: Scan, labels: Labels) -> Tensor:
@@ -280,7 +295,7 @@ class CompiledStep(Planned):
             coords, passed = self._passed(scan, scan.fresh(), labels)
             bucket.learn(coords, scan)
             gradients = [parameter.grad for parameter in self._training.parameters()]
-        return Expected(take_apart(passed.output, SitesOfRun(coords, scan.grid, scan.point_rows)), passed.loss, gradients)
+        return Expected(take_apart(passed.output, rows_of_pass(scan, coords)), passed.loss, gradients)
 
     def _by_plan(self, bucket: StepBucket, scan: Scan, labels: Labels) -> Tensor:
         if not bucket.is_prepared:

@@ -62,7 +62,7 @@ class StepBucket(Bucket):
             self._fill_all(scan, labels)
             self._spoil(rows)
             sites, _ = named_if_it_fails(model, self._passed)
-            self._learn(sites.coords.sites)
+            self._learn_again(sites.coords)
             module, different = self._with_strange_rows(expected, rows, labels.doubt)
             if different is None:
                 nothing_changes = torch.ones((), device=recorder.device)
@@ -72,7 +72,7 @@ class StepBucket(Bucket):
                         return self._whole(guarded, lambda: nothing_changes)
 
                 sites, loss, _ = named_if_it_fails(model, whole)
-                self._learn(sites.coords.sites)
+                self._learn_again(sites.coords)
                 different = _other_loss(expected, loss, sites, labels.doubt)
             self._spare()
         if different is not None:
@@ -130,7 +130,7 @@ class StepBucket(Bucket):
         with torch.no_grad():
             self._fill(scan)
             if self._room is None:
-                self._room = RoomForLabels(labels, self.row_room, self._training.loss.ignore_index)
+                self._room = RoomForLabels(labels, self.row_rooms, self._training.loss.ignore_index)
             self._room.fill(labels)
 
     def _begun(self) -> tuple[SitesOfRun, Callable[[], Any]]:
@@ -207,10 +207,17 @@ class StepBucket(Bucket):
             passed = self._passed_from(sites, run)
         finally:
             handle.remove()
+        return self._difference(expected, passed, sites, rows, doubt, found[0] if found else None)
+
+    def _difference(
+        self, expected: Expected, passed: Passed, sites: Any, rows: int, doubt: str, found: torch.nn.Module | None = None
+    ) -> tuple[torch.nn.Module | None, str | None]:
+        """How a pass by the plan differs from what was `expected`, and the module: `found`, where its output does, else that of
+        a parameter whose gradient does; (None, None) where nothing does. Waits."""
         with torch.no_grad():
             different = disagreement(expected.output, take_apart(passed.output, sites), rows)
             if different is not None:
-                return (found[0] if found else None), different
+                return found, different
             different = _other_loss(expected, passed.loss, sites, doubt)
             if different is not None:
                 return None, different
@@ -218,7 +225,7 @@ class StepBucket(Bucket):
             at, different = disagreement_of_gradients(expected.gradients, [one.grad for one in parameters])
         if different is None:
             return None, None
-        owner, name = owner_of(model, parameters[at])
+        owner, name = owner_of(self.recorder.model, parameters[at])
         return owner, f"the gradient of its {name} {different}"
 
 

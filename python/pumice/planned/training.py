@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
 
 from .. import _C
 from .._checks import kind_of
@@ -153,7 +155,7 @@ class Training:
         for module in dropouts:
             module.training = False
         try:
-            with torch.random.fork_rng([device] if device.type == "cuda" else []):
+            with torch.random.fork_rng([device] if device.type == "cuda" else []), _WithoutDropout():
                 yield
         finally:
             for module in dropouts:
@@ -162,6 +164,21 @@ class Training:
                 for tensor, copy in zip(kept, copies):
                     tensor.copy_(copy)
             self.drop_gradients()
+
+
+class _WithoutDropout(TorchFunctionMode):
+    """In it PyTorch's functions of dropout, which layers and models call themselves, do nothing."""
+
+    _FUNCTIONS = (
+        functional.dropout, functional.dropout1d, functional.dropout2d, functional.dropout3d, functional.alpha_dropout,
+        functional.feature_alpha_dropout,
+    )  # fmt: skip
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if function in self._FUNCTIONS:
+            return args[0] if args else kwargs["input"]
+        return function(*args, **kwargs)
 
 
 def overflow_of(scaler: torch.amp.GradScaler, optimizer: torch.optim.Optimizer) -> Tensor:
