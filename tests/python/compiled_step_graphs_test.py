@@ -7,6 +7,7 @@ import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import pretended_device
 import pretended_step
 import pytest
 import torch
@@ -427,6 +428,25 @@ def test_a_plan_says_the_bytes_and_changes_nothing(scale: float | None) -> None:
     large = graph_of(900, 140_000, 1)
     assert step.plan(large[0], large[1], labels=labels_of(900, 1)) > 0
     assert sorted(bucket._rooms[0] for bucket in step._buckets) == [1088, 1088 + 2048], "few edges lead to each node of the room"
+
+
+@pytest.mark.parametrize("trains", [False, True])
+def test_a_relation_that_there_is_not_is_forgotten_with_its_call(trains: bool) -> None:
+    torch.manual_seed(3)
+    net = Network(TYPED["RGCN"])
+    x, index, types = graph_of(300, 900, 1)
+    labels = labels_of(300, 1)
+    fast: Any = pretended_step.compile_step(net, losses.cross_entropy, MAKERS["SGD"](net.parameters()))
+    if not trains:
+        fast, labels = pretended_device.compile(net.eval()), None
+    given = (x, index, types) if labels is None else (x, index, types, labels)
+    for _ in range(4):
+        fast(*given)
+    wrong = types.clone()
+    wrong[-1] = RELATIONS
+    with pytest.raises(pumice.UserError, match="numbers from 0 on"):
+        fast(x, index, wrong, *given[3:])
+    assert fast(x, index[:, :-1], types[:-1], *given[3:]).isfinite().all(), "its place has an edge of the room now"
 
 
 MIXING: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {

@@ -12,7 +12,7 @@
   - Steps (`making_steps`, `step`, `step_bucket`) have the loss, the pass back and the update in the graph as well; `training` does them
     as a loop written by hand would, `guarded` so that a number on the device keeps them from changing anything.
   - Points become voxels inside the graph (`points`, `point_bucket`); models on graphs are given nodes and edges, whose
-    numbers change too (`graph_call`, `graph_bucket`).
+    numbers change too (`graph_call`, `graph_bucket`, in steps `graph_step_bucket`).
   - Several processes train together (`joint_step`, `processes`): their collectives come between two graphs.
   - All that a GPU is asked for is in `recorder`.
   - What a call takes and gives is described by `scans` and `outputs`; that the model is still the one that was

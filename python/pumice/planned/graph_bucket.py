@@ -77,6 +77,8 @@ class GraphBucket(Bucket):
                 to.copy_(value.detach(), non_blocking=True)
             elif argument.kind not in (GRAPH, CONSTANT):
                 to[: value.shape[0]].copy_(value.detach(), non_blocking=True)
+                if not value.is_floating_point():  # types of edges: such as there are, whatever an earlier call was given
+                    to[value.shape[0] :].zero_()
         for at, one in enumerate(call.edges):
             self._fill_edges(at, one, call)
 
@@ -85,6 +87,7 @@ class GraphBucket(Bucket):
         index[:, :used].copy_(one.ends, non_blocking=True)
         if types is not None and one.types is not None:
             types[:used].copy_(one.types, non_blocking=True)
+            types[used:].zero_()  # one that there is, whatever an earlier call was given
         # Shared out, so that no row is long.
         for row, nodes in enumerate((one.columns, one.rows)):
             rest = index[row, used:]

@@ -100,7 +100,7 @@ class GraphCall(NamedTuple):
             for row, nodes in enumerate((one.columns, one.rows)):
                 if one.ends.shape[1] > 0:
                     range = torch.stack(torch.aminmax(one.ends[row])).tolist()
-                    check_range(f"edge_index[{row}]", one.ends[row], range, self.sizes[nodes])
+                    check_range(f"{one.label}: edge_index[{row}]", one.ends[row], range, self.sizes[nodes])
 
 
 class OfGraph(NamedTuple):

@@ -35,9 +35,6 @@ class GraphStepBucket(StepBucket, GraphBucket):
         super()._fill(scan)
         for value, used in self._with_rows(scan):
             _repeat_rows(value, used)
-        for types, one in zip(self._types, scan.edges):
-            if types is not None:
-                types[one.ends.shape[1] :].zero_()
 
     def get_ready(self, scan: Any, *given: Any, **named: Any) -> None:
         """As of `StepBucket`."""

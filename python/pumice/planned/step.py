@@ -43,10 +43,14 @@ class CompiledStep(Planned):
         step(coords, features, labels, batch_size=1, spatial_shape=None, stride=None)
         step(x, labels)
         step(points, features, labels, batch=None, batch_size=1)
+        step(features of nodes, edges, more, labels, name=more)
 
     Labels are last, or named (labels=…). They are a tensor, or tuples, lists and dictionaries of tensors: those of N rows in
-    every call go with the voxels or points, others have the same shape in every call of a bucket. Forward and loss run under the autocast of the
-    caller. It returns the loss, detached, in memory of its own.
+    every call go with the voxels or points, others have the same shape in every call of a bucket. Forward and loss run under the
+    autocast of the caller. It returns the loss, detached, in memory of its own.
+
+    Models on graphs are given what a `CompiledModel` is. Labels go with nodes or edges then; a tensor of classes that is shorter
+    than there are nodes, and than all else, is of the first of them, and the others have the loss's `ignore_index`.
 
     A step beyond the room of its bucket changes nothing: parameters, the optimiser, the scaler, running statistics and
     random numbers stay, and its loss is NaN. So do those after it that were enqueued before somebody raised it: `wait()`
