@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 import torch
-from compiled_step_graphs_test import CLASSES, OfEdges, Pairs, Sampled, Network, labels_of, masked
+from compiled_step_graph_calls_test import OfEdges, Pairs, Sampled, masked
+from compiled_step_graphs_test import CLASSES, Network, labels_of
 from compiled_step_test import expect_same_bits, state_of
 from conftest import NO_GPU
 from planned_graphs_test import CHANNELS, PLAIN, SIZES, TYPED, graph_of
@@ -187,7 +188,8 @@ def test_what_is_trained_on(kind: str) -> None:
 @pytest.mark.parametrize("attention", [False, True])
 def test_dropout_draws_other_numbers_in_every_step(attention: bool) -> None:
     torch.manual_seed(3)
-    net = Network((lambda i, o: layers.GATConv(i, o, dropout=0.5)) if attention else PLAIN["SAGE"], None if attention else torch.nn.Dropout(0.5)).cuda()
+    make = (lambda i, o: layers.GATConv(i, o, dropout=0.5)) if attention else PLAIN["SAGE"]
+    net = Network(make, None if attention else torch.nn.Dropout(0.5)).cuda()
     step = pumice.compile_step(net, losses.cross_entropy, torch.optim.SGD(net.parameters(), lr=0.0, fused=True))
     given, labels = batch("GAT", 1)
     values = [float(step(*given, labels)) for _ in range(10)]
