@@ -2,7 +2,7 @@
 milliseconds.
 
     python benchmarks/python/points_and_graphs.py [--scan scan.bin ...] [--passes 24] [--rounds 5]
-        [--nodes 2000 60000]
+        [--nodes 2000 60000] [--parts points graphs steps]
 
 Points: MinkUNet42 of voxels that were made before, of voxels that are made eagerly in each call, and of points whose voxels
 are made inside the graph. Graphs: three layers of 64 channels, other edges in each call, some eight for a node. Steps: the same
@@ -157,14 +157,16 @@ def main() -> None:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--scan", nargs="*", default=[], help="default: a simulated one")
     parser.add_argument("--nodes", nargs="*", type=int, default=[2000, 60_000])
+    parser.add_argument("--parts", nargs="+", choices=["points", "graphs", "steps"], default=["points", "graphs", "steps"])
     parser.add_argument("--passes", type=int, default=24)
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     with torch.no_grad():
-        points(options)
-        for nodes in options.nodes:
+        if "points" in options.parts:
+            points(options)
+        for nodes in options.nodes if "graphs" in options.parts else []:
             graphs(nodes, options)
-    for nodes in options.nodes:
+    for nodes in options.nodes if "steps" in options.parts else []:
         steps(nodes, options)
 
 
