@@ -199,6 +199,31 @@ def test_modules_that_mix_rows_are_refused(which: int) -> None:
     assert recorded(fast) == 0
 
 
+@pytest.mark.parametrize("share", [1.0, 0.1])
+def test_what_depends_a_little_on_the_number_of_rows_is_refused(share: float) -> None:
+    net = around(Changed(lambda features: features * (1 + share / len(features))))
+    fast = pretended_device.compile(net)
+    cells = torch.tensor([[0, i, j, k] for i in range(10) for j in range(10) for k in range(10)])
+    given = cells, torch.randn(len(cells), 4, generator=torch.Generator().manual_seed(1))
+    for _ in range(2):
+        fast(*given)
+    with pytest.raises(pumice.UserError, match=r"the model \(Sequential\) cannot be recorded.*values differ by.*rows"):
+        fast(*given)
+
+
+def test_a_model_that_takes_no_few_rows_is_recorded_all_the_same() -> None:
+    def larger(features: torch.Tensor) -> torch.Tensor:
+        if len(features) < 100:
+            raise ValueError("give at least 100 rows")
+        return features * 2
+
+    net = around(Changed(larger))
+    fast = pretended_device.compile(net)
+    for seed in range(5):
+        expect_same(fast(*scan(900, seed), batch_size=2), of_model(net, *scan(900, seed)))
+    assert recorded(fast) == 1
+
+
 def test_the_module_that_mixes_rows_is_named() -> None:
     net = settle(nn.Sequential(nn.SubMConv3d(4, 8, 3), Changed(torch.relu), around_8(Changed(MIXING[0])), nn.ReLU()))
     fast = pretended_device.compile(net)

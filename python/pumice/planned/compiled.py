@@ -24,6 +24,9 @@ from .state import ModelState, check_runnable
 from .watch import cannot_be_recorded, first_line
 
 
+_FEW = 33  # rows, so that what depends on their number by a share of it differs by 3 %
+
+
 def compile(
     model: torch.nn.Module,
     *,
@@ -262,7 +265,7 @@ class CompiledModel(Planned):
         expected = self._learned(scan, bucket)  # this very scan has room in any case
         if isinstance(scan, Scan) and scan.rows == bucket.capacity:
             expected = self._told_by_fewer(scan, expected)
-        bucket.prepare(scan, expected, waits=self.options.eager)
+        bucket.prepare(scan, expected, waits=self.options.eager, few=self._of_few(scan))
         if self._state is None:
             self._state = ModelState(self.model)
         if not self.options.eager:
@@ -275,9 +278,23 @@ class CompiledModel(Planned):
         for dropped in self._buckets.shrink():
             dropped.drop()
 
+    def _of_few(self, scan: Any) -> tuple[Any, Output] | None:
+        """The first voxels or points of a scan, and what the model makes of them eagerly; None where there are no more, of
+        nodes, which edges join to all others, and of a model that takes no so few."""
+        if isinstance(scan, GraphCall) or scan.rows <= _FEW:
+            return None
+        few = scan.first(_FEW)
+        with torch.no_grad():
+            try:
+                return few, self._eager(few, few.fresh())[1]
+            except torch.cuda.OutOfMemoryError:
+                raise
+            except (_C.UserError, ValueError, RuntimeError):
+                return None
+
     def _told_by_fewer(self, scan: Scan, output: Output) -> Output:
         """With as many voxels as there is room for, only another scan tells which tensors have as many rows by chance."""
-        fewer = scan._replace(indices=scan.indices[:-1], features=scan.features[:-1], given=None)
+        fewer = scan.first(scan.rows - 1)
         with torch.no_grad():
             told = self._eager(fewer, fewer.fresh())[1]
         pairs = enumerate(zip(output.leaves, told.leaves))

@@ -114,10 +114,10 @@ class GraphBucket(Bucket):
         kinds = (GRAPH, CONSTANT, WHOLE_TENSOR)
         return [None if argument.kind in kinds else sizes[argument.at] for argument in self._call.arguments]
 
-    def prepare(self, scan: Any, expected: Output, waits: bool) -> None:
+    def prepare(self, scan: Any, expected: Output, waits: bool, few: Any = None) -> None:
         """As of `Bucket`."""
         with naming_doubts(scan):
-            super().prepare(scan, expected, waits)
+            super().prepare(scan, expected, waits, few)
 
     def _begun(self) -> tuple[Any, Callable[[], Any]]:
         """The rows of a run, and the run."""

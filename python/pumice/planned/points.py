@@ -73,6 +73,14 @@ class Points(NamedTuple):
             positions=longer(positions), features=longer(features), batch=None if batch is None else longer(batch)
         )
 
+    def first(self, rows: int) -> Points:
+        """The first points alone."""
+        positions = self.positions[:rows]
+        features = positions if self.are_features else self.features[:rows]
+        return self._replace(
+            positions=positions, features=features, batch=None if self.batch is None else self.batch[:rows]
+        )
+
     def fresh(self) -> TensorVoxels:
         """The voxels. Waits as `pumice.voxelize` does."""
         return self.voxelizer.of(self.positions, self.features, self.batch, self.grid.batch_size)

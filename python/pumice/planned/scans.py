@@ -55,6 +55,10 @@ class Scan(NamedTuple):
         """The rows of what a model makes for each point; None where there are none."""
         return None
 
+    def first(self, rows: int) -> Scan:
+        """The first voxels alone."""
+        return self._replace(indices=self.indices[:rows], features=self.features[:rows], given=None)
+
     def fresh(self) -> Any:
         """A sparse tensor without the maps that earlier calls have made."""
         return self.kind.of(self.indices, self.features, self.grid)
