@@ -17,9 +17,10 @@ from .graph_bucket import GraphBucket
 from .graph_call import GraphCall
 from .calls import EAGER_CALLS, Options, Planned
 from .outputs import INPUT, WHOLE, Output, hand_out, rows_of_pass, take_apart, whole_at
-from .point_bucket import PointBucket, TooManyVoxels
+from .point_bucket import PointBucket
 from .recorder import Recorder
 from .scans import Scan
+from .sizes import TooManyVoxels
 from .state import ModelState, check_runnable
 from .watch import cannot_be_recorded, first_line
 

@@ -18,7 +18,7 @@ from ..graph import Graph
 from ..typed_graph import TypedGraph, check_range
 from .rows_seen import ALONE, RowsSeen, Sighting
 from .scans import OWN, Kind, check_matrix, kind_for
-from .sizes import STEP, capacity_for
+from .sizes import STEP, capacity_for, capacity_for_edges
 
 _EDGES_OF_STEP = 1 << 17  # that share another STEP nodes of room in training, where sums of their features have to be numbers
 SPARE = 64  # nodes of room at least, to which edges lead that are not in use: as many rows share them
@@ -214,7 +214,7 @@ def graph_call_of(
             doubtful.append(f"{names[at] or f'tensor {at}'} has {value.shape[0]} rows, as {argument.kind} do")
     if max(len(nodes), len(edges)) >= SPARE:
         raise _C.UserError(f"a compiled model was given {len(edges)} graphs: give fewer than {SPARE}")
-    of_edges = [_power_of_two(one.ends.shape[1] + at) - at for at, one in enumerate(edges)]
+    of_edges = [capacity_for_edges(one.ends.shape[1] + at) - at for at, one in enumerate(edges)]
     # No two are the same, so that rows of outputs tell what they belong to.
     spare = SPARE + (STEP * (max(of_edges, default=0) // _EDGES_OF_STEP) if trains else 0)
     rooms = [(capacity_for(size, ratio, most if at == 0 else None) or size) + spare - at for at, size in enumerate(nodes)]
@@ -231,10 +231,6 @@ def graph_call_of(
         return Arguments(*tree_unflatten(made, structure))
 
     return GraphCall(features, sizes, rooms, edges, values, arguments, rebuild, key, clear, layout, sightings, doubtful)
-
-
-def _power_of_two(edges: int) -> int:
-    return max(STEP, 1 << max(edges - 1, 0).bit_length())
 
 
 def _names_of(given: tuple[Any, ...], named: dict[str, Any]) -> list[str]:

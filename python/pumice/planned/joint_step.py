@@ -17,13 +17,13 @@ from torch import Tensor
 
 from .. import _C
 from .calls import EAGER_CALLS, Options
+from .data_parallel import Echoes, Processes
 from .graph_call import GraphCall
 from .guarded import GuardedUpdate
 from .labels import Labels
-from .point_bucket import TooManyVoxels
-from .processes import Echoes, Processes
 from .recorder import Recording
 from .scans import Scan
+from .sizes import TooManyVoxels
 from .step import CompiledStep
 from .step_bucket import StepBucket
 from .trained import TrainedState

@@ -18,12 +18,8 @@ from .bucket import Bucket
 from .outputs import SitesOfRun
 from .points import Points
 from .recorder import MARGIN, Recorder
-from .sizes import STEP
+from .sizes import STEP, TooManyVoxels
 from .tails import without_numbers
-
-
-class TooManyVoxels(_C.UserError):
-    """Points that lead to more voxels than a compiled model was given room for."""
 
 
 class PointBucket(Bucket):

@@ -11,7 +11,7 @@ from torch import Tensor
 from .. import _C
 from .._sites import standing_on
 from ..coords import Coordinates
-from .accumulators import let_go_of_earlier_passes
+from .accumulate_grad import let_go_of_earlier_passes
 from .calls import EAGER_CALLS, Options, Planned
 from .draws import Draws
 from .graph_call import GraphCall, is_graph_call
@@ -19,9 +19,9 @@ from .graph_step_bucket import GraphStepBucket
 from .guarded import GuardedUpdate
 from .labels import Labels
 from .outputs import rows_of_pass, take_apart
-from .point_bucket import TooManyVoxels
 from .recorder import Recorder
 from .scans import Scan
+from .sizes import TooManyVoxels
 from .state import check_hooks
 from .step_bucket import Expected, PointStepBucket, StepBucket, owner_of
 from .trained import TrainedState

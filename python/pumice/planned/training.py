@@ -17,9 +17,9 @@ from .. import _C
 from .._checks import kind_of
 from ..nn import deferred
 from ..ops.counted_functions import run_backward
+from .data_parallel import Processes
 from .loss import Loss
 from .outputs import SitesOfRun
-from .processes import Processes
 
 
 class Passed(NamedTuple):
