@@ -1,11 +1,13 @@
-"""Compiled models that are given points, and such that are given graphs, beside the same layer by layer: milliseconds.
+"""Compiled models that are given points, models that are given graphs, and steps of these, beside the same layer by layer:
+milliseconds.
 
     python benchmarks/python/points_and_graphs.py [--scan scan.bin ...] [--passes 24] [--rounds 5]
-        [--nodes 2000 60000]
+        [--nodes 2000 60000] [--parts points graphs steps]
 
 Points: MinkUNet42 of voxels that were made before, of voxels that are made eagerly in each call, and of points whose voxels
-are made inside the graph. Graphs: three layers of 64 channels, other edges in each call, some eight for a node. Calls
-follow each other; medians of rounds. "host": until all is enqueued. For a GPU; without one sizes are small and both
+are made inside the graph. Graphs: three layers of 64 channels, other edges in each call, some eight for a node. Steps: the same
+layers with a batch norm after each, under autocast in float16, cross entropy of 16 classes, GradScaler and fused AdamW, as a loop
+written by hand and compiled. Calls follow each other; medians of rounds. "host": until all is enqueued. For a GPU; without one sizes are small and both
 ways run the same layers.
 """
 
@@ -25,7 +27,7 @@ from pumice.nn import graph
 
 CALLS = 8  # different ones, in turn
 LAYERS = {"GCN": graph.GCNConv, "SAGE": graph.SAGEConv, "GAT": graph.GATConv, "RGCN": graph.RGCNConv}
-RELATIONS = 4
+RELATIONS, CLASSES = 4, 16
 
 
 class Network(torch.nn.Module):
@@ -85,8 +87,8 @@ def points(options: argparse.Namespace) -> None:
     measure("layer by layer", lambda cloud: net(how(cloud, cloud.to(dtype)).tensor), clouds, options)
 
 
-def graphs(nodes: int, options: argparse.Namespace) -> None:
-    device = torch.device(options.device)
+def graph_calls(nodes: int, device: torch.device) -> list[tuple[torch.Tensor, ...]]:
+    """(features, edges, their types), in different numbers."""
     generator = torch.Generator().manual_seed(nodes)
     calls = []
     for turn in range(CALLS):
@@ -94,6 +96,12 @@ def graphs(nodes: int, options: argparse.Namespace) -> None:
         index = torch.randint(0, rows, (2, edges), generator=generator)
         kinds = torch.randint(0, RELATIONS, (edges,), generator=generator)
         calls.append((torch.randn(rows, 64, generator=generator).to(device), index.to(device), kinds.to(device)))
+    return calls
+
+
+def graphs(nodes: int, options: argparse.Namespace) -> None:
+    device = torch.device(options.device)
+    calls = graph_calls(nodes, device)
     for name in LAYERS:
         net = Network(name).to(device).eval()
         fast = pumice.compile(net)
@@ -103,18 +111,63 @@ def graphs(nodes: int, options: argparse.Namespace) -> None:
         measure(f"{name}, {nodes} nodes, compiled", lambda one: fast(*one[:taken]), calls, options)
 
 
+class Trained(torch.nn.Module):
+    def __init__(self, name: str, channels: int = 64) -> None:
+        super().__init__()
+        self.body = Network(name, channels)
+        self.norms = torch.nn.ModuleList([torch.nn.BatchNorm1d(channels) for _ in self.body.layers])
+        self.head = torch.nn.Linear(channels, CLASSES)
+
+    def forward(self, x: torch.Tensor, *edges: torch.Tensor) -> torch.Tensor:
+        for layer, norm in zip(self.body.layers, self.norms):
+            x = norm(layer(x, *edges)).relu()
+        return self.head(x)
+
+
+def steps(nodes: int, options: argparse.Namespace) -> None:
+    device = torch.device(options.device)
+    calls = [(*given, torch.arange(len(given[0]), device=device) % CLASSES) for given in graph_calls(nodes, device)]
+    half = torch.autocast(device.type, torch.float16 if device.type == "cuda" else torch.bfloat16)
+    for name in LAYERS:
+        taken = 3 if name == "RGCN" else 2
+        for compiled in (False, True):
+            torch.manual_seed(0)
+            net = Trained(name).to(device)
+            optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3, fused=True)
+            scaler = torch.amp.GradScaler(device.type)
+            step = pumice.compile_step(net, pumice.losses.cross_entropy, optimizer, scaler=scaler)
+
+            def by_hand(one: Any, net: Any = net, optimizer: Any = optimizer, scaler: Any = scaler) -> None:
+                loss = pumice.losses.cross_entropy(net(one[0], one[1].clone(), *one[2:taken]), one[-1])
+                optimizer.zero_grad()
+                scaler.scale(loss).backward()
+                scaler.step(optimizer)
+                scaler.update()
+
+            def as_one(one: Any, step: Any = step) -> None:
+                step(*one[:taken], one[-1])
+
+            with half:
+                which = "compiled" if compiled else "by hand"
+                measure(f"{name}, {nodes} nodes, step {which}", as_one if compiled else by_hand, calls, options)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--scan", nargs="*", default=[], help="default: a simulated one")
     parser.add_argument("--nodes", nargs="*", type=int, default=[2000, 60_000])
+    parser.add_argument("--parts", nargs="+", choices=["points", "graphs", "steps"], default=["points", "graphs", "steps"])
     parser.add_argument("--passes", type=int, default=24)
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     with torch.no_grad():
-        points(options)
-        for nodes in options.nodes:
+        if "points" in options.parts:
+            points(options)
+        for nodes in options.nodes if "graphs" in options.parts else []:
             graphs(nodes, options)
+    for nodes in options.nodes if "steps" in options.parts else []:
+        steps(nodes, options)
 
 
 if __name__ == "__main__":

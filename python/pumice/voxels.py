@@ -199,7 +199,7 @@ def check_points(points: Tensor, features: Tensor | None, batch: Tensor | None) 
         if values.shape[0] != points.shape[0]:
             raise _C.UserError(f"{name} have {len(values)} rows: give one for each of {len(points)} points")
     if features is not None and features.dim() != 2:
-        raise _C.UserError(f"features have shape {tuple(features.shape)}: give [points, channels]")
+        raise _C.UserError(f"features have shape {tuple(features.shape)} and must be 2-D: give [points, channels]")
     if batch is not None and (batch.dim() != 1 or batch.dtype not in INTEGERS):
         raise _C.UserError(
             f"batch has shape {tuple(batch.shape)} and is {batch.dtype}: give integers [points]"

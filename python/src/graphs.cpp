@@ -8,6 +8,7 @@
 #include <nanobind/stl/string.h>
 #include <pumice/core/copy.hpp>
 #include <pumice/core/error.hpp>
+#include <pumice/graphs/edges_in_use.hpp>
 #include <pumice/ops/edge_softmax.hpp>
 #include <pumice/ops/spmm.hpp>
 
@@ -54,6 +55,16 @@ GraphHandle create(nb::handle row, nb::handle column, std::int64_t rows, std::in
   const ConstTensorView from = call.view(column, "edge_index[0]");
   const EntryNames names{.op = "Graph", .row = "edge_index[1]", .column = "edge_index[0]"};
   return share(call.run([&] { return Csr(rows, columns, to, from, names); }), call.stream());
+}
+
+nb::object in_use(nb::handle edges, nb::handle counts, std::int64_t count, std::int64_t sources,
+                  std::int64_t targets, const std::string& label) {
+  const Call call(edges);
+  const ConstTensorView ends = call.view(edges, "edge_index");
+  const ConstTensorView numbers = call.view(counts, "counts");
+  const CountsOfEdges at{.edges = count, .sources = sources, .targets = targets};
+  return call.give(
+      call.run([&] { return edges_in_use(ends, numbers, at, label.c_str(), call.results()); }));
 }
 
 /// The transpose as a graph of its own, with the same numbers of entries.
@@ -207,6 +218,12 @@ void bind_graphs(nb::module_& module) {
       .def("copy_to", by_name(&copied, {Argument{"self"}, Argument{"device"}}), "device"_a.none());
   define(module, "create_graph", &create, "row"_a, "column"_a, "rows"_a, "columns"_a,
          "Of entries in any order, int32 or int64 [entries].");
+  define(
+      module, "edges_in_use", &in_use, "edge_index"_a, "counts"_a, "edges"_a, "sources"_a,
+      "targets"_a, "label"_a,
+      "A copy of int64 [2, room], in which ends of edges in use that there are not are reported, "
+      "by the label, and become 0. `counts`, int64 [n], is read when the device comes to it; at "
+      "`edges`, `sources` and `targets` it says how many there are. Does not wait.");
   define(module, "spmm", &multiply, "graph"_a, "values"_a.none(), "features"_a, "reduce"_a,
          "bias"_a.none(), "([rows, C], int64 [rows, C] entries that were picked, or None)");
   define(module, "add_spmm", &add_product, "graph"_a, "features"_a, "rows"_a, "reduce"_a,

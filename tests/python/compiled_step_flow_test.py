@@ -10,6 +10,7 @@ from typing import Any
 import pretended_step
 import pytest
 import torch
+import torch.utils.checkpoint
 from compiled_step_test import CLASSES, expect_same_bits, scan, state_of
 
 import pumice
@@ -368,6 +369,88 @@ def test_modules_of_pytorch_are_told_how_many_rows_are_in_use(name: str) -> None
     assert step.recordings == 1
 
 
+class Recomputed(torch.nn.Module):
+    """Features that torch.utils.checkpoint computes again in the pass back, one such part inside another if `nested`."""
+
+    def __init__(self, use_reentrant: bool, nested: bool, channels: int = 8, **more: Any) -> None:
+        super().__init__()
+        self.nested, self.how = nested, {"use_reentrant": use_reentrant, **more}
+        self.parts = torch.nn.ModuleList(
+            torch.nn.Sequential(
+                torch.nn.Linear(channels, channels), torch.nn.BatchNorm1d(channels), torch.nn.PReLU(channels),
+                torch.nn.LayerNorm(channels),
+            )
+            for _ in range(2)
+        )  # fmt: skip
+
+    def again(self, function: Callable[[Any], Any], x: Any) -> Any:
+        return torch.utils.checkpoint.checkpoint(function, x, **self.how)
+
+    def both(self, x: torch.Tensor) -> torch.Tensor:
+        inner = self.again if self.nested else lambda function, y: function(y)
+        return inner(self.parts[1], self.parts[0](x))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.again(self.both, x)
+
+
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("use_reentrant", [False, True])
+def test_what_is_computed_again_counts_rows_as_before(use_reentrant: bool, nested: bool) -> None:
+    torch.manual_seed(1)
+    net = network(head=torch.nn.Sequential(Changed(Recomputed(use_reentrant, nested)), nn.Linear(8, CLASSES)))
+    other = copy.deepcopy(net)
+    optimizer, by_hand = MAKERS["SGD"](net.parameters()), MAKERS["SGD"](other.parameters())
+    step = pretended_step.compile_step(net, losses.cross_entropy, optimizer)
+    ordinary = pumice.compile_step(other, losses.cross_entropy, by_hand)
+    for one, another in zip(trained(step, 10), trained(ordinary, 10)):
+        torch.testing.assert_close(one, another, rtol=1e-3, atol=1e-4)
+    for one, another in zip(state_of(net, optimizer), state_of(other, by_hand)):
+        torch.testing.assert_close(one, another, rtol=1e-2, atol=2e-3)
+    assert step.recordings == 1
+
+
+class OnSitesOfItsOwn(torch.nn.Module):
+    """Makes sites of the indices that it is given, in the pass back again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.SubMConv3d(8, CLASSES, 3)
+        self.made: list[Any] = []
+
+    def convolved(self, features: torch.Tensor, indices: torch.Tensor) -> torch.Tensor:
+        x = pumice.SparseTensor(indices, features)
+        self.made.append(x.coords)
+        return self.layer(x).features
+
+    def forward(self, x: pumice.SparseTensor) -> pumice.SparseTensor:
+        made = torch.utils.checkpoint.checkpoint(self.convolved, x.features, x.indices, use_reentrant=False)
+        return x.replace(features=made)
+
+
+def test_sites_that_are_made_again_are_those_of_the_call() -> None:
+    head = OnSitesOfItsOwn()
+    net = torch.nn.Sequential(nn.SubMConv3d(4, 8, 3), head)
+    step = pretended_step.compile_step(net, losses.cross_entropy, MAKERS["SGD"](net.parameters()))
+    for turn in range(4):
+        trained(step, 1, turn)
+        first, again = head.made[-2:]
+        assert first.is_same(again), "the pass back computes on the sites of the pass there"
+        head.made.clear()
+    assert step.recordings == 1
+
+
+def test_random_numbers_that_are_kept_for_a_pass_back_are_refused_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Any, work: Any) -> Any:
+        raise RuntimeError("Cannot call CUDAGeneratorImpl::current_seed during CUDA graph capture.")
+
+    net, optimizer, scaler, step = made()
+    trained(step, 2)
+    monkeypatch.setattr(pretended_step.PretendedStepRecorder, "record", refuse)
+    with pytest.raises(pumice.UserError, match=r"the model .*current_seed.*preserve_rng_state=False.*Dropout"):
+        trained(step, 1)
+
+
 class ForSpconv(torch.nn.Module):
     """As its users write: containers and layers one by one, a residual, a dense shortcut, features joined and put back."""
 
@@ -437,6 +520,33 @@ def test_losses_of_ones_own_see_zeros_and_ignored_labels() -> None:
     assert values[-1] < values[0] and step.recordings == 1
     rows, past, ignored = seen[-1]
     assert rows == 1024 and past == 0 and ignored.tolist() == [-7]
+
+
+def weighted(output: Any, labels: dict[str, torch.Tensor], ignore_index: int = -1) -> torch.Tensor:
+    """Ten times what the labels say, of which there are a fixed number, whatever the scan."""
+    return losses.cross_entropy(output.features, labels["classes"]) * labels["scale"].sum()
+
+
+@pytest.mark.parametrize("first", [50, 40])
+def test_labels_that_belong_to_no_voxel_may_have_as_many_rows(first: int) -> None:
+    net = network()
+    other = copy.deepcopy(net)
+    step = pretended_step.compile_step(net, weighted, MAKERS["SGD"](net.parameters()))
+    ordinary = pumice.compile_step(other, weighted, MAKERS["SGD"](other.parameters()))
+    labels = torch.randint(0, CLASSES, (60,))
+    refused = 0
+    for turn, count in enumerate([first, 40, 40, 40, 40, 50, 51, 40, 33, 40]):
+        cells, features, _ = scan(turn)
+        given = cells[:count], features[:count], {"classes": labels[:count], "scale": torch.full((40,), 0.25)}
+        try:
+            loss = step(*given, batch_size=2)
+        except pumice.UserError as error:
+            assert "the loss is another" in str(error) and "labels of 40 rows are taken for one of each voxel" in str(error)
+            refused += 1
+            continue
+        torch.testing.assert_close(loss, ordinary(*given, batch_size=2), rtol=1e-3, atol=1e-4)
+    assert refused == (0 if first == 50 else 3), "of calls with 40 voxels before another number tells"
+    assert step.recordings >= 1
 
 
 def test_random_numbers_of_steps_that_changed_nothing_are_given_back() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from compiled_step_flow_test import ForSpconv
+from compiled_step_flow_test import Changed, ForSpconv, Recomputed
 from compiled_step_test import expect_same_bits, state_of
 from conftest import NO_GPU, random_sites
 from planned_test import scan, unet
@@ -263,6 +263,42 @@ def test_networks_for_spconv_train_as_steps(half: bool) -> None:
         torch.testing.assert_close(loss, expected.detach(), rtol=5e-2, atol=5e-2)
     step.wait()
     assert graphs(step) == 1 and int(step.exceeded) == 0
+
+
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("use_reentrant", [False, True])
+def test_what_is_computed_again_counts_rows_as_before(use_reentrant: bool, nested: bool, half: bool) -> None:
+    torch.manual_seed(4)
+    head = Recomputed(use_reentrant, nested, 16, preserve_rng_state=False)
+    body = small()
+    net = torch.nn.Sequential(*body[:-1], Changed(head), body[-1]).cuda()
+    other = copy.deepcopy(net)
+    _, _, step = made(net, "fused SGD", half)
+    optimizer = MAKERS["fused SGD"](other.parameters())
+    scaler = torch.amp.GradScaler("cuda", init_scale=2.0**10) if half else None
+    for turn in range(10):
+        given = batch(turn)
+        with torch.autocast("cuda", torch.float16, enabled=half):
+            loss = step(*given, batch_size=2)
+        torch.testing.assert_close(loss, by_hand(other, optimizer, scaler, given, half), rtol=5e-2, atol=5e-2)
+    step.wait()
+    assert graphs(step) == 1 and int(step.exceeded) == 0
+
+
+def test_random_numbers_that_are_kept_for_a_pass_back_are_refused_with_a_remedy() -> None:
+    body = small()
+    net = torch.nn.Sequential(*body[:-1], Changed(Recomputed(False, False, 16)), body[-1]).cuda()
+    _, _, step = made(net, "fused SGD")
+    for turn in range(2):
+        step(*batch(turn), batch_size=2)
+    with pytest.raises(pumice.UserError, match="preserve_rng_state=False"):
+        step(*batch(2), batch_size=2)
+    assert torch.rand(5, device="cuda").unique().numel() == 5
+    net[-2].function.how["preserve_rng_state"] = False
+    settled(step)
+    assert graphs(step) == 1
+    step.wait()
 
 
 def test_dropout_draws_other_numbers_in_every_step() -> None:

@@ -76,6 +76,46 @@ def test_curves_are_those_of_steps_by_hand(name: str, compile_step: Callable[...
         assert step.recordings == 1
 
 
+class WithTable(torch.nn.Module):
+    """Scores of voxels, and a table of its own."""
+
+    def __init__(self, rows: int) -> None:
+        super().__init__()
+        self.body = network()
+        self.table = torch.nn.Parameter(torch.ones(rows, 2))
+
+    def forward(self, x: Any) -> Any:
+        return self.body(x).features, self.table
+
+
+@pytest.mark.parametrize("compile_step", [pumice.compile_step, pretended_step.compile_step])
+def test_a_table_with_as_many_rows_as_there_are_voxels_is_not_moved_to_points(compile_step: Callable[..., Any]) -> None:
+    how = HOW["mean"]
+    seen = []
+
+    def loss(output: Any, labels: torch.Tensor) -> torch.Tensor:
+        scores, table = output
+        seen.append(table.shape)
+        return losses.cross_entropy(scores, labels) + table.square().sum() / 64
+
+    loss.ignore_index = -1  # type: ignore[attr-defined]
+    first = cloud(0, 300)
+    net = WithTable(len(how(first[0])))
+    other = copy.deepcopy(net)
+    step, optimizer = compile_step(net, loss, adam(net), voxelize=how), adam(other)
+    for given in (first, first, first, first, cloud(1, 200), first):
+        voxels = how(given[0])
+        scores, table = other(voxels.tensor)
+        expected = loss((voxels.at_points(scores), table), given[1])
+        optimizer.zero_grad()
+        expected.backward()
+        optimizer.step()
+        torch.testing.assert_close(step(*given), expected.detach(), rtol=1e-3, atol=1e-4)
+    assert set(seen) == {net.table.shape}
+    for one, another in zip(state_of(net, step._training.optimizer), state_of(other, optimizer)):
+        torch.testing.assert_close(one, another, rtol=1e-2, atol=2e-3)
+
+
 def test_features_may_be_given_beside_points_and_models_go_back_themselves() -> None:
     class Model(torch.nn.Module):
         def __init__(self) -> None:

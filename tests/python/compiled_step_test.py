@@ -132,6 +132,13 @@ def test_what_a_step_takes() -> None:
     loss = step(cells, features, labels, batch_size=2)
     assert torch.equal(step(cells.long(), features, labels.to(torch.int8), batch_size=2), loss)
     assert torch.equal(step(pumice.SparseTensor(cells, features, batch_size=2), labels), loss)
+    assert torch.equal(step(cells, features, labels=labels, batch_size=2), loss)
+    assert torch.equal(step(pumice.SparseTensor(cells, features, batch_size=2), labels=labels), loss)
+    assert step.plan(cells, features, labels=labels, batch_size=2) == 0
+    with pytest.raises(pumice.UserError, match="given 4 arguments"):
+        step(cells, features, labels, labels=labels)
+    with pytest.raises(pumice.UserError, match="labels hold None: give tensors"):
+        step(cells, features, labels=None)
     for given in ((), (cells,), (cells, features, labels, labels)):
         with pytest.raises(pumice.UserError, match=rf"given {len(given)} arguments: give coords, features and labels"):
             step(*given)

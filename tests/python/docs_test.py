@@ -94,3 +94,8 @@ def test_every_layer_of_graphs_is_named_where_they_are_listed() -> None:
         assert set(graph.__all__) - ({"RGCN"} if page != "README.md" else set()) <= listed, page
     absent = re.findall(r"^\| \*\*not yet\*\* \|.*$", (TOOLS.parent / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert absent and not any(name.removesuffix("Conv") in absent[0] for name in graph.__all__)
+
+
+def test_each_program_of_the_readme_prints_what_came_of_it() -> None:
+    programs = re.findall(r"```python\n(.*?)```", (TOOLS.parent / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert len(programs) == 2 and all(re.search(r"print\(.*loss", program) for program in programs)

@@ -244,7 +244,28 @@ def refusals(rank: int, name: str, scaled: bool) -> None:
     assert step(*scan(rank), batch_size=2).isfinite()
 
 
-JOBS = {one.__name__: one for one in (loop_is_the_same, buckets_differ, one_exceeds, one_is_refused, all_repeat, refusals)}
+def buffers_are_those_of_the_first(rank: int, name: str, scaled: bool) -> None:
+    net, _, _, step = pretended(rank, name, scaled)
+    processes = step._processes
+    for turn in range(3):
+        net[1].running_mean.add_(rank)
+        step(*scan(2 * turn + rank), batch_size=2)
+        views = [id(view) for piece in processes._buffers for view in piece.views]
+        assert len(views) == 3 and (turn == 0 or views == kept), "views of buffers are made once"
+        kept = views
+    net[1].running_mean = torch.full((8,), 3.0 + rank)  # another tensor
+    net[1].register_buffer("more", torch.full((5,), rank, dtype=torch.int8))
+    processes.share_buffers()
+    same_in_all(list(net.buffers()))
+    assert torch.equal(net[1].running_mean, torch.full((8,), 3.0)) and not net[1].more.any()
+
+
+JOBS = {
+    one.__name__: one
+    for one in (
+        loop_is_the_same, buckets_differ, one_exceeds, one_is_refused, all_repeat, refusals, buffers_are_those_of_the_first
+    )
+}  # fmt: skip
 
 
 def one_of_two(rank: int, store: str, job: str) -> None:

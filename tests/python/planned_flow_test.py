@@ -49,6 +49,43 @@ def test_calls_learn_record_and_replay(make: Callable[[], torch.nn.Module], eage
     assert fast.bytes == sum(room * (4 * 4 + 4 * 4) + 8 + (0 if eager else 100) for room in (1024, 2048))
 
 
+class Table(torch.nn.Module):
+    """Returns its parameter itself."""
+
+    def __init__(self, rows: int) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(rows, 8))
+
+    def forward(self) -> torch.Tensor:
+        return self.weight
+
+
+class WithTable(torch.nn.Module):
+    def __init__(self, rows: int) -> None:
+        super().__init__()
+        self.body, self.table = nn.SubMConv3d(4, 8, 3), Table(rows)
+
+    def forward(self, x: pumice.SparseTensor) -> tuple[torch.Tensor, torch.Tensor]:
+        table = self.table()
+        return self.body(x).features + table.mean(0), table * 2
+
+
+@pytest.mark.parametrize("first", [900, 1024])
+def test_a_table_with_as_many_rows_as_there_is_room_for_stays_whole(first: int) -> None:
+    net = WithTable(1024).eval()
+    before = net.table.weight.detach().clone()
+    fast = pretended_device.compile(net)
+    cells = torch.tensor([[0, i, j, k] for i in range(16) for j in range(8) for k in range(8)])
+    for turn, count in enumerate((first, first, first, first, 800, 1024, 33)):
+        features = torch.randn(count, 4, generator=torch.Generator().manual_seed(turn))
+        made, table = fast(cells[:count], features)
+        with torch.no_grad():
+            expected, _ = net(pumice.SparseTensor(cells[:count], features))
+        torch.testing.assert_close(made, expected, rtol=1e-4, atol=1e-4)
+        assert torch.equal(table, before * 2)
+    assert recorded(fast) == 1 and torch.equal(net.table.weight, before), "what finds mixed rows writes into no parameter"
+
+
 def test_results_are_of_their_own_memory() -> None:
     net = small()
     fast = pretended_device.compile(net)
@@ -160,6 +197,31 @@ def test_modules_that_mix_rows_are_refused(which: int) -> None:
         with pytest.raises(pumice.UserError, match=r"(module '3' \(Changed\)|model \(Sequential\)) cannot be recorded.*rows"):
             fast(*given, batch_size=2)
     assert recorded(fast) == 0
+
+
+@pytest.mark.parametrize("share", [1.0, 0.1])
+def test_what_depends_a_little_on_the_number_of_rows_is_refused(share: float) -> None:
+    net = around(Changed(lambda features: features * (1 + share / len(features))))
+    fast = pretended_device.compile(net)
+    cells = torch.tensor([[0, i, j, k] for i in range(10) for j in range(10) for k in range(10)])
+    given = cells, torch.randn(len(cells), 4, generator=torch.Generator().manual_seed(1))
+    for _ in range(2):
+        fast(*given)
+    with pytest.raises(pumice.UserError, match=r"the model \(Sequential\) cannot be recorded.*values differ by.*rows"):
+        fast(*given)
+
+
+def test_a_model_that_takes_no_few_rows_is_recorded_all_the_same() -> None:
+    def larger(features: torch.Tensor) -> torch.Tensor:
+        if len(features) < 100:
+            raise ValueError("give at least 100 rows")
+        return features * 2
+
+    net = around(Changed(larger))
+    fast = pretended_device.compile(net)
+    for seed in range(5):
+        expect_same(fast(*scan(900, seed), batch_size=2), of_model(net, *scan(900, seed)))
+    assert recorded(fast) == 1
 
 
 def test_the_module_that_mixes_rows_is_named() -> None:

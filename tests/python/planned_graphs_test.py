@@ -272,6 +272,72 @@ def test_where_there_are_as_many_nodes_as_edges_shapes_do_not_tell() -> None:
     assert len(fast._buckets) == 1 and fast._recorder.graphs == 1
 
 
+class Scaled(torch.nn.Module):
+    """A table that belongs to no node, of floats or of whole numbers, all of which every node is given."""
+
+    def forward(self, x: torch.Tensor, edges: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
+        return x * table.sum()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
+def test_a_table_that_was_seen_whole_is_whole_where_there_are_as_many_nodes(dtype: torch.dtype) -> None:
+    net = Scaled().eval()
+    fast = pretended_device.compile(net)
+    table = torch.arange(1, 34, dtype=dtype)
+    for nodes in (40, 33, 33, 33, 33, 41, 33, 31):
+        x, index, _ = graph_of(nodes, 90, nodes)
+        torch.testing.assert_close(fast(x, index, table), eager(net, x, index, table))
+    assert len(fast._buckets) == 1 and fast._recorder.graphs == 1
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
+def test_a_table_with_as_many_rows_as_nodes_is_refused_until_another_call_tells(dtype: torch.dtype) -> None:
+    net = Scaled().eval()
+    fast = pretended_device.compile(net)
+    table = torch.arange(1, 34, dtype=dtype)
+    x, index, _ = graph_of(33, 90, 1)
+    for _ in range(2):
+        torch.testing.assert_close(fast(x, index, table), eager(net, x, index, table))
+    with pytest.raises(pumice.UserError, match="tensor 2 has 33 rows, as nodes do.*call once with another number of nodes"):
+        fast(x, index, table)
+    for nodes in (30, 33, 33, 33, 33):
+        x, index, _ = graph_of(nodes, 90, nodes)
+        torch.testing.assert_close(fast(x, index, table), eager(net, x, index, table))
+    assert fast._recorder.graphs == 1
+
+
+def test_places_in_calls_of_other_structure_are_others() -> None:
+    """With as many users as items they share a place, and edges come one place earlier."""
+
+    class Weighted(torch.nn.Module):
+        def forward(self, x: Any, edges: Any, weight: torch.Tensor) -> torch.Tensor:
+            kind = ("user", "likes", "item")
+            return pumice.ops.spmm(pumice.Graph(edges[kind], (len(x["user"]), len(x["item"]))), x["user"], weight)
+
+    net = Weighted().eval()
+    fast = pretended_device.compile(net)
+    for turn, (users, items, edges) in enumerate([(50, 50, 90)] * 3 + [(50, 90, 90), (50, 40, 90), (40, 90, 90), (50, 50, 80)] * 3):
+        generator = torch.Generator().manual_seed(turn)
+        x = {"user": torch.randn(users, CHANNELS, generator=generator), "item": torch.randn(items, CHANNELS, generator=generator)}
+        index = {("user", "likes", "item"): torch.stack([torch.randint(0, users, (edges,), generator=generator),
+                                                          torch.randint(0, items, (edges,), generator=generator)])}  # fmt: skip
+        weight = torch.rand(edges, generator=generator)
+        torch.testing.assert_close(fast(x, index, weight), eager(net, x, index, weight), rtol=1e-5, atol=1e-5)
+
+
+def test_a_call_that_was_a_mistake_teaches_nothing() -> None:
+    net = network(layers.GCNConv)
+    fast = pretended_device.compile(net)
+    x, index, _ = graph_of(50, 90, 1)
+    with pytest.raises(pumice.UserError):
+        fast(x, index, torch.rand(89))
+    for edges in (90, 80, 70, 60):
+        x, index, _ = graph_of(50, edges, edges)
+        weight = torch.rand(edges)
+        torch.testing.assert_close(fast(x, index, weight), eager(net, x, index, weight), rtol=1e-5, atol=1e-5)
+    assert len(fast._buckets) >= 1 and fast._recorder.graphs == 1
+
+
 class Mixing(torch.nn.Module):
     def __init__(self, mix: Callable[[Any, Any], Any]) -> None:
         super().__init__()
@@ -324,9 +390,32 @@ def test_edges_that_lead_nowhere_are_reported_with_room_to_spare() -> None:
     for row, bad in ((0, 200), (1, 210), (0, -1), (1, 5000)):
         wrong = index.clone()
         wrong[row, 500] = bad
-        with pytest.raises(pumice.UserError, match=rf"edge_index\[{row}\]\[500\]"):
+        said = rf"^Graph: edge_index\[{row}\]\[500\] = {bad} where there are 200: "
+        with pytest.raises(pumice.UserError, match=said):
             fast(x, wrong)
+        with pytest.raises(pumice.UserError, match=said):  # as the model does by itself
+            net(x, wrong)
     same(fast(x, index), eager(net, x, index))
+
+
+def test_of_several_lists_the_one_that_leads_nowhere_is_named() -> None:
+    fast = pretended_device.compile(OfTwo().eval())
+    x, edges = torch.randn(50, CHANNELS), [torch.randint(0, 50, (2, size)) for size in (90, 60)]
+    for _ in range(4):
+        fast(x, edges)
+    edges[1][1, 7] = 64
+    with pytest.raises(pumice.UserError, match=r"^edges 1: edge_index\[1\]\[7\] = 64 where there are 50: "):
+        fast(x, edges)
+    torch.manual_seed(3)
+    fast = pretended_device.compile(Typed().eval())
+    counts = {"user": 40, "item": 30}
+    features = {name: torch.randn(count, CHANNELS) for name, count in counts.items()}
+    index = {kind: torch.randint(0, 30, (2, 60)) for kind in Typed.KINDS}
+    for _ in range(4):
+        fast(features, index)
+    index[Typed.KINDS[0]][1, 5] = 31
+    with pytest.raises(pumice.UserError, match=r"^edges \('user', 'likes', 'item'\): edge_index\[1\]\[5\] = 31 where there are 30: "):
+        fast(features, index)
 
 
 def test_graphs_are_made_once_in_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -371,7 +460,7 @@ def test_models_stay_what_they_are_on_the_cpu() -> None:
 SAGE = layers.SAGEConv(CHANNELS, 4).eval()
 BAD: list[tuple[Callable[[], Any], str]] = [
     (lambda: pumice.compile(SAGE)(graph_of(9, 20, 1)[0].requires_grad_(), graph_of(9, 20, 1)[1]), "want a gradient"),
-    (lambda: pumice.compile(SAGE)(graph_of(9, 20, 1)[0][0], graph_of(9, 20, 1)[1]), "nodes have shape"),
+    (lambda: pumice.compile(SAGE)(graph_of(9, 20, 1)[0][0], graph_of(9, 20, 1)[1]), r"features have shape \(8,\) and must be 2-D, \[nodes, channels\]: features\[:, None\]"),
     (lambda: pumice.compile(SAGE)(*graph_of(9, 20, 1)[:2], [{1, 2}]), "given a set"),
     (lambda: pumice.compile(SAGE, input=lambda x: x)(*graph_of(9, 20, 1)[:2]), "got edges"),
     (lambda: pumice.compile(SAGE)(torch.zeros(1, 4).int(), torch.ones(1, 4), edge_weight=3), "edge_weight is no argument"),
@@ -462,6 +551,6 @@ def test_edges_that_lead_nowhere_are_raised_by_the_next_wait() -> None:
     wrong = index.clone()
     wrong[1, 500] = 210  # there is room for it
     fast(x, wrong)
-    with pytest.raises(pumice.UserError, match="edge_index"):
+    with pytest.raises(pumice.UserError, match=r"^Graph: edge_index\[1\]\[500\] = 210 where there are 200: "):
         fast.wait()
     torch.testing.assert_close(fast(x, index), eager(net, x, index), rtol=1e-4, atol=1e-4)

@@ -247,6 +247,46 @@ def test_plan_says_the_bytes_before_anything_runs_there() -> None:
     assert fast.plan(points, points.clone(), batch=batch_of(points, 1), batch_size=2) == 1025 * (2 * 16 + 4) + 8 + 100
 
 
+class WithTable(torch.nn.Module):
+    """Features of voxels, and a table of its own."""
+
+    def __init__(self, rows: int) -> None:
+        super().__init__()
+        self.body = nn.SubMConv3d(4, 3, 3)
+        self.table = torch.nn.Parameter(torch.randn(rows, 5))
+
+    def forward(self, x: Any) -> Any:
+        return {"features": self.body(x).features, "table": self.table * 2}
+
+
+@pytest.mark.parametrize("fewer", [False, True])
+@pytest.mark.parametrize("compile", [pumice.compile, pretended_device.compile])
+def test_a_table_with_as_many_rows_as_there_are_voxels_is_not_moved_to_points(compile: Callable[..., Any], fewer: bool) -> None:
+    how = Voxelizer(size=0.5, at_points=True)
+    clouds = [cloud(count, seed) for seed, count in enumerate((300, 300, 300, 200, 300, 250, 33, 300, 1))]
+    if fewer:
+        clouds.insert(0, cloud(90, 7))
+    net = WithTable(len(how(clouds[-9]))).eval()
+    fast = compile(net, voxelize=how)
+    for points in [*clouds[:1] * 4, *clouds, clouds[-9]]:
+        made = fast(points)
+        with torch.no_grad():
+            voxels = how(points)
+            expected = net(voxels.tensor)
+        torch.testing.assert_close(made["features"], voxels.at_points(expected["features"]), rtol=1e-4, atol=1e-4)
+        assert type(made["table"]) is torch.Tensor and torch.equal(made["table"], expected["table"])
+
+
+def test_a_table_with_as_many_rows_as_there_is_room_for_is_none_of_the_voxels() -> None:
+    for rows in (1024, 1025):
+        net = WithTable(rows).eval()
+        fast = pretended_device.compile(net, voxelize=Voxelizer(size=0.5, at_points=True))
+        for turn in range(5):
+            made = fast(cloud(700 - turn, turn))
+            assert type(made["table"]) is torch.Tensor and torch.equal(made["table"], net.table.detach() * 2)
+        assert fast._recorder.graphs == 1
+
+
 BAD: list[tuple[Callable[[], Any], str]] = [
     (lambda: pumice.compile(net(), voxelize=0.5), "voxelize is .*give pumice.Voxelizer"),
     (lambda: pumice.compile(net(), voxelize=VOXELIZERS[0])(3), "was given .*give points"),

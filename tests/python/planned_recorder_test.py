@@ -11,7 +11,7 @@ from planned_test import expect_same, of_model, scan, unet
 
 import pumice
 from pumice import nn
-from pumice.planned.accumulators import let_go_of_earlier_passes
+from pumice.planned.accumulate_grad import let_go_of_earlier_passes
 from pumice.planned.outputs import SitesOfRun, take_apart
 from pumice.planned.scans import Grid
 

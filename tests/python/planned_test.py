@@ -216,6 +216,8 @@ BAD: list[tuple[Callable[[], Any], str]] = [
     (lambda: pumice.compile(unet())(scan(9, 0)[0].float(), torch.ones(9, 4)), "coords"),
     (lambda: pumice.compile(unet())(scan(9, 0)[0], scan(9, 0)[1].int()), "features"),
     (lambda: pumice.compile(unet())(scan(9, 0)[0], scan(5, 0)[1]), "one row for each"),
+    (lambda: pumice.compile(unet())(scan(9, 0)[0], torch.ones(9)), r"features have shape \(9,\) and must be 2-D, \[rows, channels\]"),
+    (lambda: pumice.compile(unet())(scan(9, 0)[0], torch.ones(9, 2, 2)), r"\(9, 2, 2\) and must be 2-D, .*flatten\(1\)"),
     (lambda: pumice.compile(unet())(pumice.SparseTensor(*scan(9, 0)), batch_size=2), "leave them out"),
     (lambda: pumice.compile(unet())(scan(9, 0)[0], scan(9, 0)[1].requires_grad_()), "gradient"),
     (lambda: pumice.compile(unet())(*scan(50, 0)), "batch index"),

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import _C, ops
 from ..convert.layouts import LAYOUTS, axis_order, to_common
 from ..nn import deferred
-from ..nn.turned import TurnedWeight
+from ..nn.permuted_weights import PermutedWeight
 
 
 class PeerAssertionError(_C.UserError, AssertionError):
@@ -29,7 +29,7 @@ def check_rows(name: str, rows: Any) -> None:
         )
 
 
-class ForeignWeight(TurnedWeight):
+class ForeignWeight(PermutedWeight):
     """Turns a parameter that stays in another library's layout; its gradient comes back in it.
 
     `strided`: whether the layer's stride is not 1, which a kernel of one offset is laid out by.

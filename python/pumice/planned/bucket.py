@@ -13,9 +13,9 @@ from .. import _C
 from .._sites import standing_on
 from ..coords import Coordinates
 from ..nn.kept import frozen_for
-from .outputs import Output, SitesOfRun, hand_out, take_apart
+from .outputs import Output, SitesOfRun, hand_out, places_of_whole, take_apart, whole_at
 from .recorder import Recorder
-from .rows import disagreement, first_with_strange_rows
+from .rows import disagreement, first_with_strange_rows, is_in_full
 from .scans import Grid, Kind, Scan
 from .watch import cannot_be_recorded, named_if_it_fails
 
@@ -37,6 +37,7 @@ class Bucket:
         self._count: Tensor | None = None  # int64 [1], of the rows in use
         self._graph: torch.cuda.CUDAGraph | None = None
         self._output: Output | None = None
+        self._whole_leaves: list[int] = []  # places of outputs that have rows of their own
         self._read: list[Any] = []
         self._graph_bytes = 0
 
@@ -49,9 +50,9 @@ class Bucket:
         return [] if self._indices is None or self._count is None else [self._indices, self._features, self._count]
 
     @property
-    def row_room(self) -> int:
-        """Room for what goes with the rows of a call."""
-        return self.capacity
+    def row_rooms(self) -> list[int]:
+        """Room for what goes with the rows of a call, by its sizes."""
+        return [self.capacity]
 
     @property
     def is_prepared(self) -> bool:
@@ -82,12 +83,16 @@ class Bucket:
         assert self._seen is not None
         return wide_bounds(self._seen, self.grid.spatial_shape)
 
-    def prepare(self, scan: Scan, expected: Output, waits: bool) -> None:
+    def prepare(
+        self, scan: Scan, expected: Output, waits: bool, few: tuple[Scan, Output] | None = None
+    ) -> None:
         """Fills the static memory, and runs the plan until it holds what layers of this room ask for. Raises
         UserError, naming the module, for what waits, unless `waits`, and for a model that gives something else
-        than what was `expected` of these voxels, which it did eagerly. Waits."""
+        than what was `expected` of these voxels, which it did eagerly, or of a `few` of them. Waits."""
         recorder = self.recorder
         rows = scan.rows
+        in_full = is_in_full(recorder.model, scan.features)
+        self._whole_leaves = places_of_whole(expected)
         with recorder.ordered(), recorder.as_in_a_graph(), self._frozen():
             self._fill(scan)
             self._spoil(rows)
@@ -100,13 +105,26 @@ class Bucket:
             # Layers do not write rows past the count, where a mean over zeros is off by little. Before the last run, which
             # is what will be recorded.
             module, watched = first_with_strange_rows(recorder.model, self._begun, expected, rows)
+            if watched is None:
+                watched = self._disagreement_of(few, in_full)
+                self._fill(scan)
+                self._spoil(rows)
             coords, output = named_if_it_fails(recorder.model, run)
             self._learn_again(coords)
             self._spare()
-            different = watched or disagreement(expected, output, rows)
+            different = watched or disagreement(expected, output, rows, in_full)
             if different is not None:
                 raise cannot_be_recorded(recorder.model, module, different)
         self._output = output
+
+    def _disagreement_of(self, few: tuple[Scan, Output] | None, in_full: bool) -> str | None:
+        """What depends on the number of rows, and shows little where most of the room is in use."""
+        if few is None:
+            return None
+        scan, expected = few
+        self._fill(scan)
+        self._spoil(scan.rows)
+        return disagreement(expected, self._run()[1], scan.rows, in_full)
 
     def _spoil(self, rows: int) -> None:
         """Nothing may come from rows beyond the count, which hold those of earlier scans."""
@@ -156,7 +174,7 @@ class Bucket:
 
     def _run(self) -> tuple[Coordinates, Output]:
         sites, run = self._begun()
-        return sites.coords, take_apart(run(), sites)
+        return sites.coords, whole_at(take_apart(run(), sites), self._whole_leaves)
 
     def run(self, scan: Scan) -> Any:
         """What the model returns for the voxels, by the graph, or by the plan where none was recorded."""

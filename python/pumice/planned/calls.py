@@ -11,11 +11,13 @@ import torch
 
 from .. import _C
 from .._checks import kind_of, whole_number
+from .._sites import standing_on
 from ..ops import modes
 from ..voxels import Voxelizer
 from .graph_call import Arguments, GraphCall, graph_call_of, is_graph_call
 from .points import at_points, points_of
 from .recorder import Recorder
+from .rows_seen import RowsSeen
 from .scans import OWN, Scan, check_no_gradient, scan_of
 from .sizes import Kept, capacity_for
 
@@ -68,6 +70,7 @@ class Planned:
     """Calls of a model that run as graphs of buckets."""
 
     _WHAT = "compiled model, whose results are no numbers"  # of a call that went wrong
+    _TRAINS = False
 
     def __init__(self, model: torch.nn.Module, options: Options) -> None:
         self.model = model
@@ -75,7 +78,8 @@ class Planned:
         self._lock = threading.RLock()
         self._buckets = Kept(_MOST_BUCKETS, options.max_bytes)
         self._recorder: Recorder | None = None
-        self._known_arguments: dict[int, int] = {}  # of calls with edges: to which nodes or edges values belong
+        self._seen = RowsSeen()  # of further arguments, and of labels
+        self._seen_outputs = RowsSeen()  # of what the model returns, by places in it
 
     def _scan(
         self,
@@ -112,7 +116,8 @@ class Planned:
     def _graph_call(self, given: tuple[Any, ...], named: dict[str, Any]) -> GraphCall:
         if self.options.input is not None:
             raise _C.UserError("the model was compiled with input=…, which takes a SparseTensor, and got edges: leave it out")
-        call = graph_call_of(given, named, self.options.ratio, self.options.max_voxels, self._known_arguments)
+        options = self.options
+        call = graph_call_of(given, named, options.ratio, options.max_voxels, self._seen, self._TRAINS)
         check_no_gradient(call.features)
         self._check()
         return call
@@ -158,13 +163,27 @@ class Planned:
     def _call(self, x: Any) -> Any:
         if isinstance(x, Arguments):
             return self.model(*x.given, **x.named)
-        voxelizer, make = self.options.voxelizer, self.options.input
+        made = self._made_of(x)
+        if not self._is_at_points:
+            return made
+        # A pass that gradients go back through has no other beside it, which would change running statistics.
+        return at_points(made, x, self._seen_outputs, None if torch.is_grad_enabled() else self._made_of_fewer)
+
+    def _made_of(self, x: Any) -> Any:
+        make = self.options.input
         if make is not None:
             given = make(x)
         else:
-            given = x if voxelizer is None else x.tensor
-        made = self.model(*given) if type(given) is tuple else self.model(given)
-        return at_points(made, x) if voxelizer is not None and voxelizer.at_points else made
+            given = x if self.options.voxelizer is None else x.tensor
+        return self.model(*given) if type(given) is tuple else self.model(given)
+
+    def _made_of_fewer(self, voxels: Any) -> Any:
+        with standing_on(voxels.tensor.coords):
+            return self._made_of(voxels)
+
+    @property
+    def _is_at_points(self) -> bool:
+        return self.options.voxelizer is not None and self.options.voxelizer.at_points
 
     def _raise_trouble(self) -> None:
         """What went wrong in an earlier call, if the device has come to it."""

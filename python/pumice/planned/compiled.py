@@ -14,14 +14,18 @@ from ..coords import Coordinates
 from ..voxels import Voxelizer
 from .bucket import Bucket
 from .graph_bucket import GraphBucket
-from .graph_call import GraphCall, RowsOfGraph
+from .graph_call import GraphCall
 from .calls import EAGER_CALLS, Options, Planned
-from .outputs import INPUT, WHOLE, Output, SitesOfRun, hand_out, take_apart
-from .point_bucket import PointBucket, TooManyVoxels
+from .outputs import INPUT, WHOLE, Output, hand_out, rows_of_pass, take_apart, whole_at
+from .point_bucket import PointBucket
 from .recorder import Recorder
 from .scans import Scan
+from .sizes import TooManyVoxels
 from .state import ModelState, check_runnable
 from .watch import cannot_be_recorded, first_line
+
+
+_FEW = 33  # rows, so that what depends on their number by a share of it differs by 3 %
 
 
 def compile(
@@ -80,7 +84,7 @@ def compile(
 class CompiledModel(Planned):
     """A model as CUDA graphs: see `compile`.
 
-    A call takes coords int32 or int64 [N, 1 + D] and features [N, C] with what it declares of the sites,
+    A call takes coords int32 or int64 [N, 1 + D] and features, 2-D [N, C], with what it declares of the sites,
     batch_size (default 1), spatial_shape and stride, or one sparse tensor; it runs without gradients, under the
     autocast of the caller. It returns what the model does, in memory of its own: features on the sites of
     the input are exact; on other sites, which only the GPU has counted, a `CapacityTensor` stands for them.
@@ -91,9 +95,9 @@ class CompiledModel(Planned):
     voxels there are, so that features on them are `CapacityTensor`s. What the model makes for each point, as
     `TensorVoxels.at_points` and `Voxelizer(at_points=True)` do, is exact, [P, C'].
 
-    Models on graphs are called as they are: with features of nodes [N, C] and edges, [2, E], a `Graph`, a `TypedGraph` or
-    several, or with dictionaries of both by types. More tensors go with nodes or edges by their number of rows, others have the
-    same shape in each call of a bucket, which has room for a power of two of edges.
+    Models on graphs are called as they are: with features of nodes, 2-D [N, C], and edges, [2, E], a `Graph`, a `TypedGraph` or
+    several, or with dictionaries of both by types. More tensors go with nodes or edges where they have as many rows in every
+    call, others have the same shape in each call of a bucket, which has room for a power of two of edges.
 
     A scan that a bucket has no room for, or that lies out of bounds, makes results that are no numbers, and
     the next call that waits (`wait()`, or `rows()` and `exact()` of a result) raises UserError with the sites,
@@ -192,11 +196,18 @@ class CompiledModel(Planned):
 
     def _eager(self, scan: Any, x: Any) -> tuple[Any, Output]:
         if isinstance(scan, GraphCall):
-            return None, take_apart(self._call(x), RowsOfGraph(scan.sizes, None))
+            output = take_apart(self._call(x), rows_of_pass(scan, None))
+            self._seen.keep(scan.sightings)
+            return None, output
         coords = scan.coords_of(x)
-        sites = SitesOfRun(coords, scan.grid, scan.point_rows)
+        sites = rows_of_pass(scan, coords)
         with standing_on(coords):
             output = take_apart(self._call(x), sites)
+        if self._is_at_points:  # what is left with as many rows as there are voxels has them by chance
+            of_voxels = sites.rows_of(coords)
+            output = whole_at(
+                output, [at for at, leaf in enumerate(output.leaves) if leaf.kind is None and leaf.rows is of_voxels]
+            )
         if scan.point_rows != coords.rows or not any(leaf.rows is INPUT for leaf in output.leaves):
             return coords, output
         # Each point has a voxel of its own, and rows do not tell which are meant; those of other points do.
@@ -253,7 +264,9 @@ class CompiledModel(Planned):
             return
         check_runnable(self.model)
         expected = self._learned(scan, bucket)  # this very scan has room in any case
-        bucket.prepare(scan, expected, waits=self.options.eager)
+        if isinstance(scan, Scan) and scan.rows == bucket.capacity:
+            expected = self._told_by_fewer(scan, expected)
+        bucket.prepare(scan, expected, waits=self.options.eager, few=self._of_few(scan))
         if self._state is None:
             self._state = ModelState(self.model)
         if not self.options.eager:
@@ -265,6 +278,31 @@ class CompiledModel(Planned):
                 raise cannot_be_recorded(self.model, None, first_line(error)) from error
         for dropped in self._buckets.shrink():
             dropped.drop()
+
+    def _of_few(self, scan: Any) -> tuple[Any, Output] | None:
+        """The first voxels or points of a scan, and what the model makes of them eagerly; None where there are no more, of
+        nodes, which edges join to all others, and of a model that takes no so few."""
+        if isinstance(scan, GraphCall) or scan.rows <= _FEW:
+            return None
+        few = scan.first(_FEW)
+        with torch.no_grad():
+            try:
+                return few, self._eager(few, few.fresh())[1]
+            except torch.cuda.OutOfMemoryError:
+                raise
+            except (_C.UserError, ValueError, RuntimeError):
+                return None
+
+    def _told_by_fewer(self, scan: Scan, output: Output) -> Output:
+        """With as many voxels as there is room for, only another scan tells which tensors have as many rows by chance."""
+        fewer = scan.first(scan.rows - 1)
+        with torch.no_grad():
+            told = self._eager(fewer, fewer.fresh())[1]
+        pairs = enumerate(zip(output.leaves, told.leaves))
+        return whole_at(
+            output,
+            [at for at, (leaf, other) in pairs if leaf.kind is None and leaf.rows is INPUT and other.rows is not INPUT],
+        )
 
     def _forget_graphs(self) -> None:
         self._state = None

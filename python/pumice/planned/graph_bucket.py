@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from .. import _C
 from ..graph import Graph, GraphsOfRun
 from ..typed_graph import TypedGraph
 from .bucket import Bucket
 from .graph_call import CONSTANT, GRAPH, WHOLE_TENSOR, Edges, GraphCall, RowsOfGraph
+from .outputs import Output
 from .recorder import Recorder
-
-_NOBODY = 2**31 - 1  # a number that no node has
 
 
 class GraphBucket(Bucket):
@@ -35,6 +36,11 @@ class GraphBucket(Bucket):
 
     def _learn_again(self, coords: Any) -> None:
         """There is nothing to learn."""
+
+    @property
+    def row_rooms(self) -> list[int]:
+        """Room for what goes with the rows of a call, by its sizes."""
+        return self._rooms
 
     def _static(self) -> list[Tensor]:
         if self._count is None:
@@ -71,6 +77,8 @@ class GraphBucket(Bucket):
                 to.copy_(value.detach(), non_blocking=True)
             elif argument.kind not in (GRAPH, CONSTANT):
                 to[: value.shape[0]].copy_(value.detach(), non_blocking=True)
+                if not value.is_floating_point():  # types of edges: such as there are, whatever an earlier call was given
+                    to[value.shape[0] :].zero_()
         for at, one in enumerate(call.edges):
             self._fill_edges(at, one, call)
 
@@ -79,18 +87,26 @@ class GraphBucket(Bucket):
         index[:, :used].copy_(one.ends, non_blocking=True)
         if types is not None and one.types is not None:
             types[:used].copy_(one.types, non_blocking=True)
+            types[used:].zero_()  # one that there is, whatever an earlier call was given
         # Shared out, so that no row is long.
         for row, nodes in enumerate((one.columns, one.rows)):
-            size = call.sizes[nodes]
             rest = index[row, used:]
-            torch.remainder(self._places[: rest.shape[0]], self._rooms[nodes] - size, out=rest)
-            rest += size
+            begin, count = self._taking(row, call.sizes[nodes], self._rooms[nodes])
+            torch.remainder(self._places[: rest.shape[0]], count, out=rest)
+            rest += begin
+
+    def _taking(self, row: int, size: int, room: int) -> tuple[int, int]:
+        """The nodes, from the first on, that edges which are not in use come from (row 0) and lead to (row 1)."""
+        return size, room - size
 
     def _spoil(self, rows: int) -> None:
-        """Nothing may come from nodes and edges that are not in use."""
-        for value, argument, used in zip(self._values, self._call.arguments, self._used()):
+        """Nothing may come from nodes and edges that are not in use. Whole numbers there are the largest of those in use, which
+        whatever looks up rows by them has."""
+        for value, used in zip(self._values, self._used()):
             if used is not None and value.is_floating_point():
                 value[used:] = float("nan")
+            elif used is not None and used > 0:
+                value[used:] = value[:used].amax(0) if value.dtype != torch.bool else True
 
     def _used(self) -> list[int | None]:
         assert self._count is not None
@@ -98,12 +114,17 @@ class GraphBucket(Bucket):
         kinds = (GRAPH, CONSTANT, WHOLE_TENSOR)
         return [None if argument.kind in kinds else sizes[argument.at] for argument in self._call.arguments]
 
+    def prepare(self, scan: Any, expected: Output, waits: bool, few: Any = None) -> None:
+        """As of `Bucket`."""
+        with naming_doubts(scan):
+            super().prepare(scan, expected, waits, few)
+
     def _begun(self) -> tuple[Any, Callable[[], Any]]:
         """The rows of a run, and the run."""
 
         def run() -> Any:
             edges = [self._checked(at) for at in range(len(self._index))]
-            with self._graphs.run(edges):
+            with self._run_over(edges):
                 values = [
                     self._handed(edges[argument.at], argument.at) if argument.kind == GRAPH else value
                     for value, argument in zip(self._values, self._call.arguments)
@@ -112,14 +133,15 @@ class GraphBucket(Bucket):
 
         return RowsOfGraph(self._rooms, self._count), run
 
+    def _run_over(self, edges: list[Tensor]) -> AbstractContextManager[None]:
+        """A run in which graphs of `edges` are made once."""
+        return self._graphs.run(edges)
+
     def _checked(self, at: int) -> Tensor:
-        """Edges, of which those in use that lead to nodes that are not have a number that is reported. A new tensor, since
-        layers keep what they make of edges with the tensor."""
-        assert self._count is not None
-        index, one = self._index[at], self._call.edges[at]
-        used = self._places[: index.shape[1]] < self._count[self._call.nodes + at]
-        limits = torch.stack([self._count[one.columns], self._count[one.rows]]).unsqueeze(1)
-        return index.masked_fill(used & ((index < 0) | (index >= limits)), _NOBODY)
+        """Edges, of which those in use that lead to nodes that are not are reported with the numbers of the call. A new
+        tensor, since layers keep what they make of edges with the tensor."""
+        one = self._call.edges[at]
+        return _C.edges_in_use(self._index[at], self._count, self._call.nodes + at, one.columns, one.rows, one.label)
 
     def _handed(self, index: Tensor, at: int) -> Any:
         one = self._call.edges[at]
@@ -131,3 +153,17 @@ class GraphBucket(Bucket):
             assert types is not None
             return TypedGraph(index, types, sizes, one.relations)
         return index
+
+
+@contextmanager
+def naming_doubts(call: GraphCall) -> Iterator[None]:
+    """A refusal in it names tensors of which it is not known yet whether they go with nodes or edges."""
+    try:
+        yield
+    except _C.UserError as error:
+        if not call.doubtful:
+            raise
+        raise _C.UserError(
+            f"{error}; {', '.join(call.doubtful)} and may be taken for one row of each: if it is none, call once with another "
+            "number of nodes and of edges"
+        ) from error

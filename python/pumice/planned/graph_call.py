@@ -15,10 +15,12 @@ from .._checks import kind_of
 from .._edges import is_edge_index, plain_edges
 from .._tensors import check_floating
 from ..graph import Graph
-from ..typed_graph import TypedGraph
-from .scans import OWN, Kind, kind_for
-from .sizes import STEP, capacity_for
+from ..typed_graph import TypedGraph, check_range
+from .rows_seen import ALONE, RowsSeen, Sighting
+from .scans import OWN, Kind, check_matrix, kind_for
+from .sizes import STEP, capacity_for, capacity_for_edges
 
+_EDGES_OF_STEP = 1 << 17  # that share another STEP nodes of room in training, where sums of their features have to be numbers
 SPARE = 64  # nodes of room at least, to which edges lead that are not in use: as many rows share them
 
 NODES, EDGES, WHOLE_TENSOR, CONSTANT, GRAPH = "nodes", "edges", "whole", "constant", "graph"
@@ -33,6 +35,7 @@ class Edges(NamedTuple):
     rows: int  # and lead to
     relations: int  # of a TypedGraph; else 0
     kind: type  # Tensor, Graph or TypedGraph
+    label: str = "Graph"  # in errors
 
 
 class Argument(NamedTuple):
@@ -62,6 +65,9 @@ class GraphCall(NamedTuple):
     rebuild: Callable[[list[Any]], Arguments]
     key: tuple[Any, ...]
     is_clear: bool  # whether shapes tell what belongs to nodes and what to edges
+    layout: Any  # what places in the sizes mean
+    sightings: list[Sighting]  # of tensors that may belong to them
+    doubtful: list[str]  # tensors that have as many rows as there are nodes or edges, so far in each call as many
     kind: Kind = OWN
     grid: None = None
     given: None = None
@@ -84,6 +90,17 @@ class GraphCall(NamedTuple):
     def input(self) -> Arguments:
         """The call as it was given."""
         return self.rebuild(self.values)
+
+    def coords_of(self, x: Arguments) -> None:
+        """There are no sites."""
+
+    def check_edges(self) -> None:
+        """Raises UserError for an edge of a node that there is not. Waits."""
+        for one in self.edges:
+            for row, nodes in enumerate((one.columns, one.rows)):
+                if one.ends.shape[1] > 0:
+                    range = torch.stack(torch.aminmax(one.ends[row])).tolist()
+                    check_range(f"{one.label}: edge_index[{row}]", one.ends[row], range, self.sizes[nodes])
 
 
 class OfGraph(NamedTuple):
@@ -132,16 +149,16 @@ def is_graph_call(given: tuple[Any, ...]) -> bool:
 
 
 def graph_call_of(
-    given: tuple[Any, ...], named: dict[str, Any], ratio: float, most: int | None, known: dict[int, int]
+    given: tuple[Any, ...], named: dict[str, Any], ratio: float, most: int | None, seen: RowsSeen, trains: bool = False
 ) -> GraphCall:
     """A call of (features [N, C], edges, more), where edges are [2, E], a Graph, a TypedGraph, or several of these, or of
     dictionaries: features by types of nodes, and edges by (type, relation, type). More tensors belong to nodes or edges
-    where they have as many rows; where there are as many of both, by `known`, what earlier calls had at their places."""
+    where they have as many rows, in this call and in all that `seen` remembers."""
     nodes: list[int] = []
     for value in given[0].values() if isinstance(given[0], dict) else [given[0]]:
-        if not isinstance(value, Tensor) or value.dim() != 2:
-            what = f"have shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"are {kind_of(value)}"
-            raise _C.UserError(f"features of nodes {what}: give [nodes, channels]")
+        if not isinstance(value, Tensor):
+            raise _C.UserError(f"features of nodes are {kind_of(value)}: give a tensor [nodes, channels]")
+        check_matrix("features", value, "nodes")
         check_floating(value)
         _place(value.shape[0], nodes)
     if not nodes:
@@ -168,24 +185,40 @@ def graph_call_of(
             raise _C.UserError(
                 f"features of nodes are on {features.device} and {kind_of(value)} on {value.device}: .to() brings one to the other"
             )
+    if len(edges) > 1:
+        kinds = given[1] if isinstance(given[1], dict) else range(len(edges))
+        edges = [one._replace(label=f"edges {kind}") for one, kind in zip(edges, kinds)]
     names = _names_of(given, named)
+    of_nodes = len(given[0]) if isinstance(given[0], dict) else 1
     sizes = [*nodes, *(one.ends.shape[1] for one in edges)]
     arguments, clear, graphs = [], True, 0
+    sightings, doubtful = [], []
+    layout = str(structure), len(nodes), tuple((one.columns, one.rows) for one in edges)
     for at, value in enumerate(values):
         if at in ends or isinstance(value, (Graph, TypedGraph)):
             arguments.append(Argument(GRAPH, graphs))
             graphs += 1
             continue
-        argument, sure = _argument_of(value, sizes, len(nodes), names[at], known.get(at))
+        if not isinstance(value, Tensor):
+            arguments.append(_constant(value))
+            continue
+        if at < of_nodes:
+            arguments.append(_of_rows(value, nodes.index(value.shape[0]), len(nodes)))
+            continue
+        sighting = seen.look((layout, at), value.shape[0] if value.dim() > 0 else -1, sizes)
+        sightings.append(sighting)
+        argument, sure = _argument_of(value, sighting, len(nodes), names[at])
         arguments.append(argument)
         clear = clear and sure
-        if sure and argument.kind in (NODES, EDGES):
-            known[at] = argument.at
+        if argument.kind != WHOLE_TENSOR and ALONE in sighting.possible:
+            doubtful.append(f"{names[at] or f'tensor {at}'} has {value.shape[0]} rows, as {argument.kind} do")
     if max(len(nodes), len(edges)) >= SPARE:
         raise _C.UserError(f"a compiled model was given {len(edges)} graphs: give fewer than {SPARE}")
+    of_edges = [capacity_for_edges(one.ends.shape[1] + at) - at for at, one in enumerate(edges)]
     # No two are the same, so that rows of outputs tell what they belong to.
-    rooms = [(capacity_for(size, ratio, most if at == 0 else None) or size) + SPARE - at for at, size in enumerate(nodes)]
-    rooms += [_power_of_two(one.ends.shape[1] + at) - at for at, one in enumerate(edges)]
+    spare = SPARE + (STEP * (max(of_edges, default=0) // _EDGES_OF_STEP) if trains else 0)
+    rooms = [(capacity_for(size, ratio, most if at == 0 else None) or size) + spare - at for at, size in enumerate(nodes)]
+    rooms += of_edges
     key = (
         "edges",
         str(structure),
@@ -197,11 +230,7 @@ def graph_call_of(
     def rebuild(made: list[Any]) -> Arguments:
         return Arguments(*tree_unflatten(made, structure))
 
-    return GraphCall(features, sizes, rooms, edges, values, arguments, rebuild, key, clear)
-
-
-def _power_of_two(edges: int) -> int:
-    return max(STEP, 1 << max(edges - 1, 0).bit_length())
+    return GraphCall(features, sizes, rooms, edges, values, arguments, rebuild, key, clear, layout, sightings, doubtful)
 
 
 def _names_of(given: tuple[Any, ...], named: dict[str, Any]) -> list[str]:
@@ -243,23 +272,23 @@ def _edges_of(graph: Graph | TypedGraph, nodes: list[int]) -> Edges:
     return Edges(graph.edge_index, None, columns, rows, 0, Graph)
 
 
-def _argument_of(
-    value: Any, sizes: list[int], nodes: int, name: str, known: int | None
-) -> tuple[Argument, bool]:
-    """What a value is, and whether that is sure."""
-    if not isinstance(value, Tensor):
-        if value is None or isinstance(value, (bool, int, float, str)):
-            return Argument(CONSTANT, key=(type(value), value)), True
-        raise _C.UserError(
-            f"a compiled model was given {kind_of(value)}: give tensors, graphs, numbers, and tuples, lists and dictionaries of them"
-        )
-    rows = value.shape[0] if value.dim() > 0 else -1
-    places = [at for at, size in enumerate(sizes) if size == rows]
+def _constant(value: Any) -> Argument:
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return Argument(CONSTANT, key=(type(value), value))
+    raise _C.UserError(
+        f"a compiled model was given {kind_of(value)}: give tensors, graphs, numbers, and tuples, lists and dictionaries of them"
+    )
+
+
+def _argument_of(value: Tensor, sighting: Sighting, nodes: int, name: str) -> tuple[Argument, bool]:
+    """What a tensor is, and whether it is sure which nodes or edges it goes with, if it goes with any."""
+    places = sorted(at for at in sighting.possible if isinstance(at, int))
     if not places:
         return Argument(WHOLE_TENSOR, key=(value.dtype, tuple(value.shape))), True
-    if name.startswith("edge_") and any(at >= nodes for at in places):
+    if name.startswith("edge_") and places[-1] >= nodes:
         places = [at for at in places if at >= nodes]
-    sure = len(places) == 1 or known in places
-    place = known if known in places else places[0]
-    assert place is not None
-    return Argument(NODES if place < nodes else EDGES, place, (value.dtype, tuple(value.shape[1:]))), sure
+    return _of_rows(value, places[0], nodes), len(places) == 1
+
+
+def _of_rows(value: Tensor, place: int, nodes: int) -> Argument:
+    return Argument(NODES if place < nodes else EDGES, place, (value.dtype, tuple(value.shape[1:])))

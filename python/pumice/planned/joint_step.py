@@ -17,12 +17,13 @@ from torch import Tensor
 
 from .. import _C
 from .calls import EAGER_CALLS, Options
+from .data_parallel import Echoes, Processes
+from .graph_call import GraphCall
 from .guarded import GuardedUpdate
 from .labels import Labels
-from .point_bucket import TooManyVoxels
-from .processes import Echoes, Processes
 from .recorder import Recording
 from .scans import Scan
+from .sizes import TooManyVoxels
 from .step import CompiledStep
 from .step_bucket import StepBucket
 from .trained import TrainedState
@@ -118,6 +119,9 @@ class JointStep(CompiledStep):
         """A step in which this process runs eagerly, where it has to or is told to, or by a plan; or one that it was
         `refused`, which it tells the others."""
         recorder, guarded, processes = self._recorder, self._guarded, self._processes
+        planned = None if eager or guarded is None or bucket is None or bucket.calls < EAGER_CALLS else bucket
+        if refused is None and recorder is not None and (planned is None or not planned.is_prepared):
+            refused = _refused_edges(scan)
         if guarded is None:
             processes.share_buffers()
             loss = self._pass_eagerly(scan, labels, bucket, refused)
@@ -130,7 +134,7 @@ class JointStep(CompiledStep):
                 self._begin_guarding(scan.features.device)
             return loss
         assert recorder is not None and self._echoes is not None
-        planned = None if eager or bucket is None or bucket.calls < EAGER_CALLS else bucket
+        planned = None if refused is not None else planned
         if planned is not None and not planned.is_prepared:
             self._settle()  # what waits would raise it in this process alone
             try:
@@ -212,6 +216,16 @@ class JointStep(CompiledStep):
             self._recorder.drop(self._update.graph)
             self._update = None
         super()._forget_graphs()
+
+
+def _refused_edges(scan: Any) -> _C.UserError | None:
+    """What is wrong with the edges of a call, which would be raised in this process alone where a pass looks at them. Waits."""
+    try:
+        if isinstance(scan, GraphCall):
+            scan.check_edges()
+    except _C.UserError as error:
+        return error
+    return None
 
 
 def joint_step(ddp: Any, loss: Any, optimizer: Any, scaler: Any, clip_norm: Any, options: Options) -> JointStep:

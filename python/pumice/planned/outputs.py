@@ -3,7 +3,7 @@ number of rows, with room for more and a count on the device where it does not."
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -13,7 +13,7 @@ from .. import _C
 from .._checks import kind_of
 from ..coords import Coordinates
 from ..nn import deferred
-from .graph_call import OfGraph
+from .graph_call import GraphCall, OfGraph, RowsOfGraph
 from .scans import Grid, Kind, Scan, kind_for
 
 WHOLE, INPUT = "whole", "input"  # what the rows of a leaf are, beside those of a set
@@ -133,6 +133,17 @@ def take_apart(value: Any, sites: Any) -> Output:
     return Output(leaves, lambda made: rebuild(iter(made)))
 
 
+def whole_at(output: Output, places: Sequence[int]) -> Output:
+    """The output, whose leaves at these places have rows of their own: as many as there are of something by chance."""
+    leaves = [leaf._replace(rows=WHOLE) if at in places else leaf for at, leaf in enumerate(output.leaves)]
+    return Output(leaves, output.rebuild)
+
+
+def places_of_whole(output: Output) -> list[int]:
+    """Where plain leaves have rows of their own."""
+    return [at for at, leaf in enumerate(output.leaves) if leaf.kind is None and leaf.rows is WHOLE]
+
+
 def _walk(value: Any, sites: Any, leaves: list[Leaf], name: str) -> Callable[[Any], Any]:
     if isinstance(value, Mapping):
         keys = list(value)
@@ -216,6 +227,14 @@ class SitesOfRun:
         grid = Grid(coords.dimension, coords.batch_size, shape, coords.stride)
         self._counted.append((sites, Counted(indices, count, grid)))
         return self._counted[-1][1]
+
+
+def rows_of_pass(scan: Any, coords: Coordinates | None) -> Any:
+    """What the rows of outputs are in an eager pass of a call on `coords`, of which a graph has none."""
+    if isinstance(scan, GraphCall):
+        return RowsOfGraph(scan.sizes, None)
+    assert coords is not None
+    return SitesOfRun(coords, scan.grid, scan.point_rows)
 
 
 def hand_out(

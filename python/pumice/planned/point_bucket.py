@@ -18,12 +18,8 @@ from .bucket import Bucket
 from .outputs import SitesOfRun
 from .points import Points
 from .recorder import MARGIN, Recorder
-from .sizes import STEP
+from .sizes import STEP, TooManyVoxels
 from .tails import without_numbers
-
-
-class TooManyVoxels(_C.UserError):
-    """Points that lead to more voxels than a compiled model was given room for."""
 
 
 class PointBucket(Bucket):
@@ -69,9 +65,9 @@ class PointBucket(Bucket):
         return super()._bounds()
 
     @property
-    def row_room(self) -> int:
-        """Room for what goes with the rows of a call."""
-        return self._point_room
+    def row_rooms(self) -> list[int]:
+        """Room for what goes with the rows of a call, by its sizes."""
+        return [self._point_room]
 
     def _static(self) -> list[Tensor]:
         if self._count is None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from .. import _C
 from .._checks import kind_of, whole_number
@@ -14,7 +15,9 @@ from .._sites import axis_numbers
 from .._tensors import check_floating
 from ..coords import Coordinates
 from ..nn import deferred
+from ..tensor import SparseTensor
 from ..voxels import TensorVoxels, Voxelizer, check_points, int_items
+from .rows_seen import RowsSeen
 from .scans import OWN, Grid, Kind, kind_for
 
 
@@ -33,6 +36,11 @@ class Points(NamedTuple):
     def rows(self) -> int:
         """How many points."""
         return self.features.shape[0]
+
+    @property
+    def sizes(self) -> list[int]:
+        """What labels may have a row for each of."""
+        return [self.rows]
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -63,6 +71,14 @@ class Points(NamedTuple):
 
         return self._replace(
             positions=longer(positions), features=longer(features), batch=None if batch is None else longer(batch)
+        )
+
+    def first(self, rows: int) -> Points:
+        """The first points alone."""
+        positions = self.positions[:rows]
+        features = positions if self.are_features else self.features[:rows]
+        return self._replace(
+            positions=positions, features=features, batch=None if self.batch is None else self.batch[:rows]
         )
 
     def fresh(self) -> TensorVoxels:
@@ -103,16 +119,44 @@ def points_of(given: tuple[Any, ...], batch: Any, batch_size: int | None, voxeli
     return Points(positions, features, None if batch is None else int_items(batch), voxelizer, grid)
 
 
-def at_points(value: Any, voxels: TensorVoxels) -> Any:
-    """The same tuples, lists and dictionaries, with [P, C] of points in place of features on the voxels."""
+def at_points(
+    value: Any, voxels: TensorVoxels, seen: RowsSeen, of_fewer: Callable[[TensorVoxels], Any] | None
+) -> Any:
+    """The same tuples, lists and dictionaries, with [P, C] of points in place of features on the voxels. A plain tensor has
+    these where it has as many rows as there are voxels, in this call and in all that `seen` remembers; where that leaves it
+    open, what the model returns `of_fewer` voxels tells."""
+    leaves, structure = tree_flatten(value)
+    possible = _rows_of(leaves, structure, voxels, seen)
+    if of_fewer is not None and len(voxels) > 2 and any(len(some) > 1 for some in possible.values()):
+        other = _without_the_last(voxels)
+        _rows_of(*tree_flatten(of_fewer(other)), other, seen)
+        possible = _rows_of(leaves, structure, voxels, seen)
 
-    def moved(leaf: Any) -> Any:
+    def moved(at: int, leaf: Any) -> Any:
         kind = kind_for(leaf)
         if kind is not None:
             coords, features = kind.parts(leaf)
             return voxels.at_points(deferred.plain(features)) if coords.is_same(voxels.tensor.coords) else leaf
-        if isinstance(leaf, Tensor) and leaf.dim() == 2 and leaf.shape[0] == len(voxels):
-            return voxels.at_points(deferred.plain(leaf))
-        return leaf
+        return voxels.at_points(deferred.plain(leaf)) if 0 in possible.get(at, ()) else leaf
 
-    return tree_map(moved, value)
+    return tree_unflatten([moved(at, leaf) for at, leaf in enumerate(leaves)], structure)
+
+
+def _rows_of(leaves: list[Any], structure: Any, voxels: TensorVoxels, seen: RowsSeen) -> dict[int, frozenset[Any]]:
+    """Of each plain matrix, by its place: whether its rows are those of the voxels (0), or its own."""
+    sightings = {
+        at: seen.look((str(structure), at), leaf.shape[0], [len(voxels)])
+        for at, leaf in enumerate(leaves)
+        if isinstance(leaf, Tensor) and leaf.dim() == 2
+    }
+    seen.keep(list(sightings.values()))
+    return {at: one.possible for at, one in sightings.items()}
+
+
+def _without_the_last(voxels: TensorVoxels) -> TensorVoxels:
+    x, last = voxels.tensor, len(voxels) - 1
+    coords = Coordinates(
+        x.indices[:last].contiguous(), spatial_shape=x.spatial_shape, batch_size=x.batch_size, stride=x.stride
+    )
+    row_of = voxels.point_to_voxel
+    return TensorVoxels(SparseTensor(coords, x.features[:last].detach()), torch.where(row_of == last, -1, row_of))

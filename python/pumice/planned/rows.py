@@ -10,23 +10,34 @@ import torch
 from torch import Tensor
 
 from .. import _C
+from ..ops import modes
 from .graph_call import OfGraph
-from .outputs import INPUT, WHOLE, Leaf, Output, SitesOfRun, take_apart
+from .outputs import INPUT, WHOLE, Leaf, Output, SitesOfRun, places_of_whole, take_apart, whole_at
+from .tails import with_tails, without_numbers
 
 # In proportion to the largest value: plans of other sizes sum in another order, and a network of many layers adds
 # up what that changes. Rows that are mixed show as NaN, or by the share of rows that are not in use.
 _BOUNDS = {torch.float64: 1e-6, torch.float32: 1e-2, torch.float16: 1e-1, torch.bfloat16: 1e-1}
+_BOUND_IN_FULL = 1e-3  # of float32 that nothing of fewer bits comes into
 _MOST_APART = 0.1  # gradients of half precision, of which those of many rows are sums
 _MOST_OTHER = 0.1  # of the values of whole numbers, such as classes, which rounding can move
 
 
-def disagreement(expected: Output, made: Output, rows: int) -> str | None:
+def is_in_full(model: torch.nn.Module, features: Tensor) -> bool:
+    """Whether a model computes with all bits of float32, or more: without autocast, TF32, and values in half precision."""
+    values = (features, *model.parameters(), *model.buffers())
+    halves = any(one.is_floating_point() and one.dtype.itemsize < 4 for one in values)
+    return not halves and modes.autocast_dtype(features) is None and not modes.of(features)[1]
+
+
+def disagreement(expected: Output, made: Output, rows: int, in_full: bool = False) -> str | None:
     """How what a plan `made` of `rows` voxels differs from what was `expected`, as a part of a sentence; None where
-    it does not. Waits."""
+    it does not. `in_full`: as `is_in_full` says. Waits."""
     if len(expected.leaves) != len(made.leaves):
         return f"it returned {len(expected.leaves)} values for {rows} rows and {len(made.leaves)} where there was room for more"
+    made = whole_at(made, places_of_whole(expected))  # what has as many rows as there is room for by chance
     for wanted, given in zip(expected.leaves, made.leaves):
-        different = _difference(wanted.values, given, rows)
+        different = _difference(wanted.values, given, rows, in_full)
         if different is not None:
             return (
                 f"with room for more rows than are in use, {different}: something computes with all rows at once, as a mean "
@@ -36,7 +47,7 @@ def disagreement(expected: Output, made: Output, rows: int) -> str | None:
     return None
 
 
-def _difference(wanted: Any, given: Leaf, rows: int) -> str | None:
+def _difference(wanted: Any, given: Leaf, rows: int, in_full: bool) -> str | None:
     values = given.values
     if not isinstance(wanted, Tensor) or not isinstance(values, Tensor):
         return None if type(wanted) is type(values) and wanted == values else f"it returns {values!r} in place of {wanted!r}"
@@ -61,7 +72,8 @@ def _difference(wanted: Any, given: Leaf, rows: int) -> str | None:
     if left.numel() == 0:
         return None
     apart = float((left - right).abs().max() / right.abs().max().clamp(min=1e-4))
-    if apart > _BOUNDS.get(values.dtype, 1e-1):
+    bound = _BOUND_IN_FULL if in_full and values.dtype == torch.float32 else _BOUNDS.get(values.dtype, 1e-1)
+    if apart > bound:
         return f"values differ by {apart:.1e} of the largest"
     return None
 
@@ -93,6 +105,13 @@ def disagreement_of_gradients(expected: list[Tensor | None], made: list[Tensor |
     return 0, None
 
 
+def spoiling(model: torch.nn.Module, rows: int) -> Callable[[Tensor, Any], Tensor]:
+    """As `without_numbers`, but for parameters and buffers of `model`, which may have as many rows as there is room for."""
+    own = {tensor.data_ptr() for tensor in (*model.parameters(), *model.buffers()) if tensor.numel() > 0}
+    change = without_numbers(rows)
+    return lambda features, count: features if features.data_ptr() in own else change(features, count)
+
+
 def has_strange_rows(leaves: list[Leaf], rows: int) -> bool:
     """Whether a row in use is no number. Waits."""
     return any(
@@ -112,21 +131,19 @@ def first_with_strange_rows(
     members = {id(module) for module in model.modules()}
     found: list[torch.nn.Module] = []
     sites, run = begin()
+    spoil = spoiling(model, rows)
 
-    def look(module: torch.nn.Module, _: Any, output: Any) -> None:
+    def look(module: torch.nn.Module, _: Any, output: Any) -> Any:
         if id(module) not in members:
-            return
+            return None
         try:
             leaves = take_apart(output, sites).leaves
         except _C.UserError:  # something of the model's own, which is no output
-            return
+            return None
         if not found and has_strange_rows(leaves, rows):
             found.append(module)
-        for leaf in leaves:
-            if not isinstance(leaf.values, Tensor) or not leaf.values.is_floating_point() or leaf.rows is WHOLE:
-                continue
-            if leaf.values.is_contiguous():
-                leaf.values[_in_use(leaf, rows).shape[0] :] = float("nan")
+        # Nothing is computed from what the model itself returns.
+        return None if module is model else with_tails(output, sites, spoil)
 
     handle = torch.nn.modules.module.register_module_forward_hook(look)
     try:

@@ -41,6 +41,11 @@ class Scan(NamedTuple):
         return self.features.shape[0]
 
     @property
+    def sizes(self) -> list[int]:
+        """What labels may have a row for each of."""
+        return [self.rows]
+
+    @property
     def key(self) -> tuple[Any, ...]:
         """What a graph takes for granted beside the grid, the kind, and the type and width of features."""
         return ()
@@ -49,6 +54,10 @@ class Scan(NamedTuple):
     def point_rows(self) -> int | None:
         """The rows of what a model makes for each point; None where there are none."""
         return None
+
+    def first(self, rows: int) -> Scan:
+        """The first voxels alone."""
+        return self._replace(indices=self.indices[:rows], features=self.features[:rows], given=None)
 
     def fresh(self) -> Any:
         """A sparse tensor without the maps that earlier calls have made."""
@@ -219,6 +228,13 @@ def check_no_gradient(features: Tensor) -> None:
         )
 
 
+def check_matrix(name: str, features: Tensor, rows: str) -> None:
+    """Raises UserError for what has another rank than two."""
+    if features.dim() != 2:
+        remedy = {0: "", 1: f": {name}[:, None] has one channel"}.get(features.dim(), f": {name}.flatten(1) joins the last axes")
+        raise _C.UserError(f"{name} have shape {tuple(features.shape)} and must be 2-D, [{rows}, channels]{remedy}")
+
+
 def _of_tensors(
     coords: Tensor,
     features: Any,
@@ -234,7 +250,8 @@ def _of_tensors(
         raise _C.UserError(
             f"coords have shape {tuple(coords.shape)}: give [rows, 1 + D], the batch index first, for D = 1 to 4"
         )
-    if features.dim() != 2 or features.shape[0] != coords.shape[0]:
+    check_matrix("features", features, "rows")
+    if features.shape[0] != coords.shape[0]:
         raise _C.UserError(
             f"features have shape {tuple(features.shape)} for {coords.shape[0]} coords: give one row for each"
         )

@@ -7,7 +7,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
+from .. import _C
+
 STEP = 1024  # rooms are multiples of it
+LEAST_EDGES = 1024  # there is room for
+
+
+class TooManyVoxels(_C.UserError):
+    """Points that lead to more voxels than a compiled model was given room for."""
 
 
 def capacity_for(rows: int, ratio: float, most: int | None = None) -> int | None:
@@ -19,6 +26,11 @@ def capacity_for(rows: int, ratio: float, most: int | None = None) -> int | None
     while size < rows:
         size = max(size + STEP, math.ceil(size * ratio / STEP) * STEP)
     return size if most is None else min(size, most)
+
+
+def capacity_for_edges(edges: int) -> int:
+    """The room for so many edges: the next power of two, LEAST_EDGES at least."""
+    return max(LEAST_EDGES, 1 << max(edges - 1, 0).bit_length())
 
 
 class Kept:

@@ -11,16 +11,17 @@ from torch import Tensor
 from .. import _C
 from .._sites import standing_on
 from ..coords import Coordinates
-from .accumulators import let_go_of_earlier_passes
+from .accumulate_grad import let_go_of_earlier_passes
 from .calls import EAGER_CALLS, Options, Planned
 from .draws import Draws
-from .graph_call import is_graph_call
+from .graph_call import GraphCall, is_graph_call
+from .graph_step_bucket import GraphStepBucket
 from .guarded import GuardedUpdate
 from .labels import Labels
-from .outputs import SitesOfRun, take_apart
-from .point_bucket import TooManyVoxels
+from .outputs import rows_of_pass, take_apart
 from .recorder import Recorder
 from .scans import Scan
+from .sizes import TooManyVoxels
 from .state import check_hooks
 from .step_bucket import Expected, PointStepBucket, StepBucket, owner_of
 from .trained import TrainedState
@@ -29,16 +30,27 @@ from .trial import Trial
 from .watch import cannot_be_recorded, first_line
 
 _MOST_OVERFLOWS = 64  # of steps that `plan` takes: a scale of 2^64 is halved to 1
+_LAST: Any = object()  # labels are the last argument that has no name
 _MOST_CHANGES = 4  # of numbers of the optimiser, from one step to the next
 
 
 class CompiledStep(Planned):
     """A training step as CUDA graphs: see `compile_step`.
 
-    A call takes coords int32 or int64 [N, 1 + D], features [N, C] and labels, a sparse tensor and labels, or with `voxelize`
-    points [N, 3 or more], features or none, and labels. Labels are a tensor, or tuples, lists and dictionaries of tensors:
-    those of N rows go with the voxels or points, others have the same shape in every call of a bucket. Forward and loss run
-    under the autocast of the caller. It returns the loss, detached, in memory of its own.
+    A call takes coords int32 or int64 [N, 1 + D], features, 2-D [N, C], and labels, a sparse tensor and labels, or with `voxelize`
+    points [N, 3 or more], features or none, and labels:
+
+        step(coords, features, labels, batch_size=1, spatial_shape=None, stride=None)
+        step(x, labels)
+        step(points, features, labels, batch=None, batch_size=1)
+        step(features of nodes, edges, more, labels, name=more)
+
+    Labels are last, or named (labels=…). They are a tensor, or tuples, lists and dictionaries of tensors: those of N rows in
+    every call go with the voxels or points, others have the same shape in every call of a bucket. Forward and loss run under the
+    autocast of the caller. It returns the loss, detached, in memory of its own.
+
+    Models on graphs are given what a `CompiledModel` is. Labels go with nodes or edges then; a tensor of classes that is shorter
+    than there are nodes, and than all else, is of the first of them, and the others have the loss's `ignore_index`.
 
     A step beyond the room of its bucket changes nothing: parameters, the optimiser, the scaler, running statistics and
     random numbers stay, and its loss is NaN. So do those after it that were enqueued before somebody raised it: `wait()`
@@ -74,6 +86,7 @@ class CompiledStep(Planned):
     """
 
     _WHAT = "compiled step, which has changed nothing"
+    _TRAINS = True
 
     def __init__(self, model: torch.nn.Module, training: Training, options: Options) -> None:
         super().__init__(model, options)
@@ -87,23 +100,27 @@ class CompiledStep(Planned):
     def __call__(
         self,
         *given: Any,
+        labels: Any = _LAST,
         batch_size: int | None = None,
         spatial_shape: Sequence[int] | None = None,
         stride: Sequence[int] | None = None,
         batch: Tensor | None = None,
+        **named: Any,
     ) -> Tensor:
         """Trains by one step, and returns its loss."""
-        scan, labels = self._given(given, batch_size, spatial_shape, stride, batch)
+        scan, labels = self._given(given, labels, batch_size, spatial_shape, stride, batch, named)
         with self._lock:
             return self._step(scan, labels)
 
     def plan(
         self,
         *given: Any,
+        labels: Any = _LAST,
         batch_size: int | None = None,
         spatial_shape: Sequence[int] | None = None,
         stride: Sequence[int] | None = None,
         batch: Tensor | None = None,
+        **named: Any,
     ) -> int:
         """Learns and records what steps with such scans need, and returns how many bytes that holds. Takes what a call does.
         Steps that are taken for it are taken back: parameters, the optimiser, the scaler, running statistics and random numbers
@@ -118,7 +135,7 @@ class CompiledStep(Planned):
         Waits:
             For the GPU.
         """
-        scan, labels = self._given(given, batch_size, spatial_shape, stride, batch)
+        scan, labels = self._given(given, labels, batch_size, spatial_shape, stride, batch, named)
         with self._lock:
             bucket = self._bucket_of(scan, labels)
             if bucket is None:
@@ -182,20 +199,28 @@ class CompiledStep(Planned):
     def _given(
         self,
         given: tuple[Any, ...],
+        labels: Any,
         batch_size: int | None,
         spatial_shape: Sequence[int] | None,
         stride: Sequence[int] | None,
         batch: Tensor | None,
+        named: dict[str, Any],
     ) -> tuple[Any, Labels]:
+        if labels is not _LAST:
+            given = (*given, labels)
+        if self.options.voxelizer is None and is_graph_call(given[:-1]):
+            return self._with_labels(self._scan(given[:-1], batch_size, spatial_shape, stride, batch, named), given[-1])
+        if self.options.voxelizer is None and is_graph_call(given):
+            raise _C.UserError("a compiled step was given nodes and edges alone: give labels after them, or as labels=…")
         if len(given) not in (2, 3):
             wanted = "coords, features and labels, or a sparse tensor and labels"
             if self.options.voxelizer is not None:
                 wanted = "points and labels, or points, features and labels"
             raise _C.UserError(f"a compiled step was given {len(given)} arguments: give {wanted}")
-        if self.options.voxelizer is None and is_graph_call(given[:-1]):
-            raise _C.UserError("a compiled step takes voxels, and got nodes and edges: train models on graphs by hand")
-        scan = self._scan(given[:-1], batch_size, spatial_shape, stride, batch)
-        return scan, Labels.of(given[-1], scan)
+        return self._with_labels(self._scan(given[:-1], batch_size, spatial_shape, stride, batch, named), given[-1])
+
+    def _with_labels(self, scan: Any, labels: Any) -> tuple[Any, Labels]:
+        return scan, Labels.of(labels, scan, self._seen, self._training.loss.ignore_index)
 
     def _step(self, scan: Scan, labels: Labels) -> Tensor:
         bucket = self._bucket_of(scan, labels)
@@ -221,9 +246,11 @@ class CompiledStep(Planned):
             self.wait()
 
     def _bucket_of(self, scan: Scan, labels: Labels) -> StepBucket | None:
-        return self._bucket_for(scan, labels.key, self._new_bucket)
+        return self._bucket_for(scan, labels.key, self._new_bucket) if labels.is_clear else None
 
     def _new_bucket(self, recorder: Recorder, capacity: int, scan: Any) -> StepBucket:
+        if isinstance(scan, GraphCall):
+            return GraphStepBucket(recorder, capacity, scan, self._training)
         if self.options.voxelizer is None:
             return StepBucket(recorder, capacity, scan, self._training)
         bucket = PointStepBucket(recorder, capacity, scan, self._training)
@@ -234,14 +261,23 @@ class CompiledStep(Planned):
         check_recordable(self._training.optimizer)
         return super()._new_recorder(device)
 
-    def _passed(self, scan: Scan, x: Any, labels: Labels) -> tuple[Coordinates, Passed]:
+    def _passed(self, scan: Any, x: Any, labels: Labels) -> tuple[Coordinates, Passed]:
         coords = scan.coords_of(x)
+        if isinstance(scan, GraphCall):  # before running statistics change
+            scan.check_edges()
+        if self._is_at_points and not self._seen_outputs:
+            with self._training.dry(scan.features.device), torch.no_grad(), standing_on(coords):
+                self._call(x)  # which tells what rows of the output follow
 
         def run() -> Any:
             with standing_on(coords):
                 return self._call(x)
 
-        return coords, self._training.passed(run, labels.given, None)
+        passed = self._training.passed(run, labels.given, None, lambda: standing_on(coords))
+        self._seen.keep(labels.sightings)
+        if isinstance(scan, GraphCall):
+            self._seen.keep(scan.sightings)
+        return coords, passed
 
     def _by_hand(self, scan: Scan, labels: Labels) -> Tensor:
         """A step as a loop written by hand does it."""
@@ -263,7 +299,7 @@ class CompiledStep(Planned):
             coords, passed = self._passed(scan, scan.fresh(), labels)
             bucket.learn(coords, scan)
             gradients = [parameter.grad for parameter in self._training.parameters()]
-        return Expected(take_apart(passed.output, SitesOfRun(coords, scan.grid, scan.point_rows)), passed.loss, gradients)
+        return Expected(take_apart(passed.output, rows_of_pass(scan, coords)), passed.loss, gradients)
 
     def _by_plan(self, bucket: StepBucket, scan: Scan, labels: Labels) -> Tensor:
         if not bucket.is_prepared:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from .. import _C
+from .._sites import standing_on
 from ..ops.counted_functions import counting
 from .bucket import Bucket
 from .guarded import GuardedUpdate
@@ -17,9 +18,9 @@ from .labels import Labels, RoomForLabels
 from .outputs import Output, SitesOfRun, take_apart
 from .point_bucket import PointBucket
 from .recorder import Recorder
-from .rows import disagreement, disagreement_of_gradients, has_strange_rows
+from .rows import disagreement, disagreement_of_gradients, has_strange_rows, spoiling
 from .scans import Scan
-from .tails import rows_of, with_tails, without_numbers
+from .tails import rows_of, with_tails
 from .training import Passed, Training
 from .watch import cannot_be_recorded, named_if_it_fails
 
@@ -61,8 +62,8 @@ class StepBucket(Bucket):
             self._fill_all(scan, labels)
             self._spoil(rows)
             sites, _ = named_if_it_fails(model, self._passed)
-            self._learn(sites.coords.sites)
-            module, different = self._with_strange_rows(expected, rows)
+            self._learn_again(sites.coords)
+            module, different = self._with_strange_rows(expected, rows, labels.doubt)
             if different is None:
                 nothing_changes = torch.ones((), device=recorder.device)
 
@@ -71,8 +72,8 @@ class StepBucket(Bucket):
                         return self._whole(guarded, lambda: nothing_changes)
 
                 sites, loss, _ = named_if_it_fails(model, whole)
-                self._learn(sites.coords.sites)
-                different = _other_loss(expected, loss, sites)
+                self._learn_again(sites.coords)
+                different = _other_loss(expected, loss, sites, labels.doubt)
             self._spare()
         if different is not None:
             raise cannot_be_recorded(model, module, different)
@@ -129,7 +130,7 @@ class StepBucket(Bucket):
         with torch.no_grad():
             self._fill(scan)
             if self._room is None:
-                self._room = RoomForLabels(labels, self.row_room, self._training.loss.ignore_index)
+                self._room = RoomForLabels(labels, self.row_rooms, self._training.loss.ignore_index)
             self._room.fill(labels)
 
     def _begun(self) -> tuple[SitesOfRun, Callable[[], Any]]:
@@ -137,16 +138,25 @@ class StepBucket(Bucket):
         sites, run = super()._begun()
 
         def counted() -> Any:
-            with counting(lambda tensor: rows_of(tensor, sites)):
+            with self._around(sites):
                 return run()
 
         return sites, counted
 
+    @contextmanager
+    def _around(self, sites: SitesOfRun) -> Iterator[None]:
+        """In it modules of torch.nn count rows, and sites that the model makes are those of the call."""
+        with standing_on(sites.coords), counting(lambda tensor: rows_of(tensor, sites)):
+            yield
+
+    def _passed_from(self, sites: SitesOfRun, run: Callable[[], Any]) -> Passed:
+        assert self._room is not None
+        return self._training.passed(run, self._room.labels, sites, lambda: self._around(sites))
+
     def _passed(self) -> tuple[SitesOfRun, Passed]:
         """A pass there and back by the plan, and its sites."""
-        assert self._room is not None
         sites, run = self._begun()
-        return sites, self._training.passed(run, self._room.labels, sites)
+        return sites, self._passed_from(sites, run)
 
     def _gradients_only(self) -> Tensor:
         assert self._training.processes is not None
@@ -168,13 +178,16 @@ class StepBucket(Bucket):
                 processes.hand_out()
             return sites, loss, guarded.update(loss, trouble())
 
-    def _with_strange_rows(self, expected: Expected, rows: int) -> tuple[torch.nn.Module | None, str | None]:
+    def _with_strange_rows(
+        self, expected: Expected, rows: int, doubt: str
+    ) -> tuple[torch.nn.Module | None, str | None]:
         """The first module whose rows in use are no numbers in a pass in which all others are NaN, whatever module made
         them, or that has a parameter of such a gradient; and how the pass differs from what was `expected`."""
         model = self.recorder.model
         members = {id(module) for module in model.modules()}
         found: list[torch.nn.Module] = []
         running: list[SitesOfRun] = []
+        spoil = spoiling(model, rows)
 
         def look(module: torch.nn.Module, _: Any, output: Any) -> Any:
             if id(module) not in members:
@@ -185,28 +198,34 @@ class StepBucket(Bucket):
                 return None
             if not found and has_strange_rows(leaves, rows):
                 found.append(module)
-            return with_tails(output, running[0], without_numbers(rows))
+            return with_tails(output, running[0], spoil)
 
-        assert self._room is not None
         sites, run = self._begun()
         running.append(sites)
         handle = torch.nn.modules.module.register_module_forward_hook(look)
         try:
-            passed = self._training.passed(run, self._room.labels, sites)
+            passed = self._passed_from(sites, run)
         finally:
             handle.remove()
+        return self._difference(expected, passed, sites, rows, doubt, found[0] if found else None)
+
+    def _difference(
+        self, expected: Expected, passed: Passed, sites: Any, rows: int, doubt: str, found: torch.nn.Module | None = None
+    ) -> tuple[torch.nn.Module | None, str | None]:
+        """How a pass by the plan differs from what was `expected`, and the module: `found`, where its output does, else that of
+        a parameter whose gradient does; (None, None) where nothing does. Waits."""
         with torch.no_grad():
             different = disagreement(expected.output, take_apart(passed.output, sites), rows)
             if different is not None:
-                return (found[0] if found else None), different
-            different = _other_loss(expected, passed.loss, sites)
+                return found, different
+            different = _other_loss(expected, passed.loss, sites, doubt)
             if different is not None:
                 return None, different
             parameters = self._training.parameters()
             at, different = disagreement_of_gradients(expected.gradients, [one.grad for one in parameters])
         if different is None:
             return None, None
-        owner, name = owner_of(model, parameters[at])
+        owner, name = owner_of(self.recorder.model, parameters[at])
         return owner, f"the gradient of its {name} {different}"
 
 
@@ -214,10 +233,10 @@ class PointStepBucket(StepBucket, PointBucket):
     """One whose calls are given points, and labels that go with them."""
 
 
-def _other_loss(expected: Expected, loss: Tensor, sites: SitesOfRun) -> str | None:
+def _other_loss(expected: Expected, loss: Tensor, sites: SitesOfRun, doubt: str) -> str | None:
     one, other = (take_apart(value, sites) for value in (expected.loss, loss))
     different = disagreement(one, other, 0)
-    return None if different is None else f"the loss is another: {different}"
+    return None if different is None else f"the loss is another: {different}{doubt}"
 
 
 def owner_of(model: torch.nn.Module, parameter: Tensor) -> tuple[torch.nn.Module | None, str]:

@@ -26,7 +26,7 @@ def rows_of(value: Any, sites: SitesOfRun) -> Count | None:
         rows = sites.rows_like(value)
     else:
         return None
-    if rows is WHOLE:
+    if rows is WHOLE or rows is None:
         return None
     if rows is INPUT:
         return sites.coords if sites.point_rows is None else sites.point_count

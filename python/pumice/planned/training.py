@@ -5,17 +5,21 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
 
 from .. import _C
 from .._checks import kind_of
+from ..nn import deferred
+from ..ops.counted_functions import run_backward
+from .data_parallel import Processes
 from .loss import Loss
 from .outputs import SitesOfRun
-from .processes import Processes
 
 
 class Passed(NamedTuple):
@@ -89,9 +93,15 @@ class Training:
         for parameter in self.parameters():
             parameter.grad = None
 
-    def passed(self, run: Callable[[], Any], labels: Any, sites: SitesOfRun | None) -> Passed:
+    def passed(
+        self,
+        run: Callable[[], Any],
+        labels: Any,
+        sites: SitesOfRun | None,
+        around: Callable[[], AbstractContextManager[None]],
+    ) -> Passed:
         """The pass that `run` begins, its loss and its gradients, which nothing is added to; `sites` as `Loss` takes
-        them."""
+        them. `around` is what `run` calls the model in: torch.utils.checkpoint calls parts of it again in the pass back."""
         self.drop_gradients()
         with torch.enable_grad():
             output = run()
@@ -99,7 +109,9 @@ class Training:
         scaler = self.scaler
         # Gradients have the types of the pass there; on this thread waits are refused and errors seen.
         with torch.autocast(loss.device.type, enabled=False), torch.autograd.set_multithreading_enabled(False):
-            (loss if scaler is None else scaler.scale(loss)).backward()
+            scaled = loss if scaler is None else scaler.scale(loss)
+            with around():
+                run_backward([deferred.plain(scaled)])
         if self.tallies is None or self.tallies.overflows.device != loss.device:
             self.tallies = Tallies(loss.device)
         return Passed(output, loss.detach())
@@ -143,7 +155,7 @@ class Training:
         for module in dropouts:
             module.training = False
         try:
-            with torch.random.fork_rng([device] if device.type == "cuda" else []):
+            with torch.random.fork_rng([device] if device.type == "cuda" else []), _WithoutDropout():
                 yield
         finally:
             for module in dropouts:
@@ -152,6 +164,21 @@ class Training:
                 for tensor, copy in zip(kept, copies):
                     tensor.copy_(copy)
             self.drop_gradients()
+
+
+class _WithoutDropout(TorchFunctionMode):
+    """In it PyTorch's functions of dropout, which layers and models call themselves, do nothing."""
+
+    _FUNCTIONS = (
+        functional.dropout, functional.dropout1d, functional.dropout2d, functional.dropout3d, functional.alpha_dropout,
+        functional.feature_alpha_dropout,
+    )  # fmt: skip
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if function in self._FUNCTIONS:
+            return args[0] if args else kwargs["input"]
+        return function(*args, **kwargs)
 
 
 def overflow_of(scaler: torch.amp.GradScaler, optimizer: torch.optim.Optimizer) -> Tensor:

@@ -12,12 +12,20 @@ from .state import named
 
 Result = TypeVar("Result")
 _FAILURES = (_C.Error, ValueError, RuntimeError)
+# What PyTorch says of a recording, and what to do.
+_REMEDIES = {
+    "CUDAGeneratorImpl": "a recording can neither read nor set the state of random numbers, as torch.utils.checkpoint does: give it "
+    "preserve_rng_state=False, and have it run nothing that draws random numbers, such as Dropout",
+}
 
 
 def cannot_be_recorded(model: torch.nn.Module, module: torch.nn.Module | None, reason: str) -> _C.UserError:
     """An error that names a module of `model`, or the model itself."""
     names = {id(part): name for name, part in model.named_modules()}
     module = model if module is None else module
+    for said, remedy in _REMEDIES.items():
+        if said in reason:
+            reason = f"{reason.rstrip('.')}: {remedy}"
     return _C.UserError(f"{named(names[id(module)], module)} cannot be recorded as a graph: {reason}")
 
 

@@ -8,6 +8,8 @@ std::span<const jit::KernelGroup> graphs_kernels() {
         .text = "#include <pumice/graphs/balance.h>\n"
                 "#include <pumice/graphs/patterns.h>\n"},
        {"balance_rows", "bound_rows", "key_entries", "list_entries", "turn_entries"}},
+      {{.name = "edges_in_use", .text = "#include <pumice/graphs/edges_in_use.h>\n"},
+       {"copy_edges_in_use"}},
   };
   return groups;
 }

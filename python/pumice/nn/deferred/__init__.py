@@ -21,7 +21,7 @@ from . import recorder, switch
 from .held import read, store, take
 from .layers import added, can_wait, convolved, norm_of, normalized, rectified, source_of, wait
 from .region import is_own_hook
-from .takes import joined
+from .consumers import joined
 from .tensors import Deferred, plain
 from .uses import NORM, OTHER, RELU, Habit, Use
 

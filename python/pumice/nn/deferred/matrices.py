@@ -9,10 +9,10 @@ from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from ..kept import KEPT_OF, Kept
-from ..turned import TurnedWeight
+from ..permuted_weights import PermutedWeight
 
 
-class Matrix(TurnedWeight):
+class Matrix(PermutedWeight):
     """The weight [out, in] of a linear layer without a bias, [1, in, out] for kernels."""
 
     def turn(self, parameter: Tensor) -> Tensor:

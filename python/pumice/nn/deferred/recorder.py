@@ -10,7 +10,7 @@ from torch.autograd import forward_ad
 from ... import _C
 from ...ops import modes
 from ..chain import hooks_on_saved
-from . import asks, region, running, switch, takes, tensors  # noqa: F401  (takes adds what it asks)
+from . import asks, consumers, region, running, switch, tensors  # noqa: F401  (consumers adds what it asks)
 from .held import read
 from .operations import IN_PLACE, KINDS
 

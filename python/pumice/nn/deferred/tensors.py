@@ -22,7 +22,7 @@ ASKS: dict[Any, Callable[..., Tensor | None]] = {}
 
 
 # By kind of use, what finds the `Use` of the result of a function with these arguments, where its arguments' own do not
-# know it; None for arguments that no chain takes. takes.py fills it.
+# know it; None for arguments that no chain takes. consumers.py fills it.
 RESULTS: dict[str, Callable[[Any, Any], Use | None]] = {}
 
 

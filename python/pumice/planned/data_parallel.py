@@ -18,11 +18,15 @@ AHEAD = 8  # steps that a process enqueues before it knows what became of the fi
 
 
 class Piece(NamedTuple):
-    """Gradients of one type, one behind the other."""
+    """Gradients of parameters, or buffers, of one type, one behind the other."""
 
     flat: Tensor
-    parameters: list[Tensor]
+    parameters: list[Tensor]  # or buffers
     views: list[Tensor]
+
+
+def _stamp(buffer: Tensor) -> tuple[Any, ...]:
+    return id(buffer), buffer.shape, buffer.dtype, buffer.device
 
 
 class Processes:
@@ -40,6 +44,8 @@ class Processes:
         self.rank = torch.distributed.get_rank(self._group)
         self._first = torch.distributed.get_global_rank(self._group, 0)
         self._pieces: list[Piece] = []
+        self._buffers: list[Piece] = []
+        self._stamps_of_buffers: list[Any] = []
         self.exceeded: Tensor | None = None  # float32 [processes], not 0 where one exceeded its room in the last step
 
     def check(self) -> None:
@@ -76,22 +82,27 @@ class Processes:
     def share_buffers(self) -> None:
         """The buffers of the first process become those of all, as in DistributedDataParallel's own passes. Does not
         wait for a GPU."""
+        if not self._ddp.broadcast_buffers:
+            return
         ignored = self._ddp.parameters_to_ignore
         buffers = [buffer for name, buffer in self.module.named_buffers() if name not in ignored and buffer.numel() > 0]
-        if not self._ddp.broadcast_buffers or not buffers:
-            return
-        kinds = sorted({buffer.dtype for buffer in buffers}, key=str)
+        if [_stamp(buffer) for buffer in buffers] != self._stamps_of_buffers:
+            self._take_buffers(buffers)
         with torch.no_grad():
-            for dtype in kinds:
-                some = [buffer for buffer in buffers if buffer.dtype == dtype]
-                flat = torch.empty(sum(buffer.numel() for buffer in some), dtype=dtype, device=some[0].device)
-                parts = [
-                    part.view(buffer.shape) for part, buffer in zip(flat.split([one.numel() for one in some]), some)
-                ]
-                torch._foreach_copy_(parts, some)
-                torch.distributed.broadcast(flat, self._first, group=self._group)
+            for piece in self._buffers:
+                torch._foreach_copy_(piece.views, piece.parameters)
+                torch.distributed.broadcast(piece.flat, self._first, group=self._group)
                 if self.rank != 0:
-                    torch._foreach_copy_(some, parts)
+                    torch._foreach_copy_(piece.parameters, piece.views)
+
+    def _take_buffers(self, buffers: list[Tensor]) -> None:
+        self._stamps_of_buffers = [_stamp(buffer) for buffer in buffers]
+        self._buffers = []  # which hold on to these tensors, so that no others get their numbers
+        for dtype in sorted({buffer.dtype for buffer in buffers}, key=str):
+            some = [buffer for buffer in buffers if buffer.dtype == dtype]
+            sizes = [buffer.numel() for buffer in some]
+            flat = torch.empty(sum(sizes), dtype=dtype, device=some[0].device)
+            self._buffers.append(Piece(flat, some, [part.view(one.shape) for part, one in zip(flat.split(sizes), some)]))
 
     def fill(self, trouble: Tensor | None) -> None:
         """Takes the gradients from the parameters, divided by the number of processes, and a float, not 0 where this

@@ -12,7 +12,7 @@ from ..ops import modes
 from .kept import Kept, used
 
 
-class TurnedWeight(Kept):
+class PermutedWeight(Kept):
     """Turns a parameter that stays as it lies; its gradient comes back there. What is kept of a frozen layer is the
     turned weight as well."""
 

@@ -31,8 +31,8 @@ def compile_step(
     input: Callable[[Any], Any] | None = None,
     voxelize: Voxelizer | None = None,
 ) -> CompiledStep:
-    """Makes a function that trains `model` by one step, as one CUDA graph, with other voxels in every call: sites and
-    kernel maps, forward, loss, backward, gradient scaling, clipping and the optimiser.
+    """Makes a function that trains `model` by one step, as one CUDA graph, with other voxels, or nodes and edges, in every
+    call: sites and kernel maps, forward, loss, backward, gradient scaling, clipping and the optimiser.
 
     The rows of a call choose a bucket, as in `compile`; its first two steps run eagerly and later ones replay a graph,
     which the third records. On the CPU every step runs eagerly. A step drops gradients that were there before, and its own
@@ -66,8 +66,8 @@ def compile_step(
             what it makes of each, as `Voxelizer(at_points=True)` does.
     Returns:
         A function of (coords, features, labels, batch_size=1, spatial_shape=None, stride=None), of (a sparse tensor,
-        labels), or with `voxelize` of (points, features=all columns, labels, batch=None, batch_size=1), that returns the
-        loss, a scalar of no dimension on the device.
+        labels), for models on graphs of (features of nodes, edges, more, labels), or with `voxelize` of (points, features=all columns, labels, batch=None, batch_size=1), that returns the
+        loss, a scalar of no dimension on the device. Labels are last, or named.
     Raises:
         UserError: for what is none of these, for modules with hooks, for a loss without an ignore index, and for
             a DistributedDataParallel with communication hooks, static_graph, mixed_precision or SyncBatchNorm.
