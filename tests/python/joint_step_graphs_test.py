@@ -56,21 +56,24 @@ def train_together(rank: int, name: str) -> None:
 
 def one_has_an_edge_of_no_node(rank: int, name: str) -> None:
     net, optimizer, step = made(name)
-    for turn in (0, 1):  # in the first step, and where a graph would be recorded next
-        for _ in range(turn):
-            step(*given(0, 5))
-        before = [tensor.clone() for tensor in state_of(net, optimizer)]
-        x, index, labels = given(0, 5)
-        if rank == 1:
-            index = index.clone()
-            index[1, 7] = 300
-        said = r"edge_index\[1\]\[7\] = 300" if rank == 1 else "another process exceeded"
-        with pytest.raises(pumice.UserError, match=said):
-            for _ in range(10):
-                step(x, index, labels)
-                x, index, labels = given(0, 5)
-        expect_same_bits(state_of(net, optimizer), before)
-        assert step(*given(0, 5)).isfinite()
+    x, index, labels = given(0, 5)
+    wrong = index.clone()
+    if rank == 1:
+        wrong[1, 7] = 300
+    said = r"edge_index\[1\]\[7\] = 300" if rank == 1 else "another process exceeded"
+    before = [tensor.clone() for tensor in state_of(net, optimizer)]
+    with pytest.raises(pumice.UserError, match=said):  # in the first step all know at once
+        step(x, wrong, labels)
+    expect_same_bits(state_of(net, optimizer), before)
+    for _ in range(2):
+        assert step(x, index, labels).isfinite()
+    before = [tensor.clone() for tensor in state_of(net, optimizer)]
+    assert step(x, wrong, labels).isnan()  # in place of a recording
+    expect_same_bits(state_of(net, optimizer), before)
+    with pytest.raises(pumice.UserError, match=said):
+        for _ in range(10):
+            step(x, index, labels)
+    assert step(x, index, labels).isfinite() and int(step.exceeded) == 1
     same_in_all(list(net.parameters()))
 
 
