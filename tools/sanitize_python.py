@@ -24,6 +24,7 @@ import collections
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -140,20 +141,25 @@ class Runner:
             self.warm.add(key)
         command = [self.options.sanitizer, "--tool", tool, "--print-limit", "1000", *self.command(case, size)]
         start = time.monotonic()
+        # In a group of its own: the tool has children, which would go on without it.
+        tool_process = subprocess.Popen(
+            command, env=self.environment(factor), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+        )
         try:
-            done = subprocess.run(command, env=self.environment(factor), capture_output=True, text=True, timeout=self.options.limit)
+            log, _ = tool_process.communicate(timeout=self.options.limit)
         except subprocess.TimeoutExpired:
+            os.killpg(tool_process.pid, signal.SIGKILL)
+            tool_process.communicate()
             self.failed = True
             print(f"{name}: not done after {self.options.limit:g} s", flush=True)
             return
-        seconds = time.monotonic() - start
-        log = done.stdout + done.stderr
+        seconds, status = time.monotonic() - start, tool_process.returncode
         (self.logs / (name.replace("/", "-").replace(" ", "-") + ".log")).write_text(log, encoding="utf-8")
         reports = reports_of(log)
-        if reports is None or (done.returncode != 0 and not reports):
+        if reports is None or (status != 0 and not reports):
             self.failed = True
             last = (log.strip().splitlines() or ["nothing said"])[-1][:200]
-            print(f"{name}: exit status {done.returncode}, {'no summary' if reports is None else 'no report'}: {last}", flush=True)
+            print(f"{name}: exit status {status}, {'no summary' if reports is None else 'no report'}: {last}", flush=True)
             return
         counted, left_out = parted(reports, self.options.excepted)
         self.failed |= bool(counted)

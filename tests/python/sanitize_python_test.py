@@ -59,6 +59,7 @@ def test_reports_are_counted_by_kernel() -> None:
 SANITIZER = """#!/bin/sh
 [ "$2" = {tool} ] && printf '%s' '{log}' || echo "========= ERROR SUMMARY: 0 errors"
 echo "$PUMICE_KERNEL_ROWS $*" >>{calls}
+sleep {sleep}
 exit {code}
 """
 PYTHON = """#!/bin/sh
@@ -69,11 +70,11 @@ exit {fails}
 CASE = "minkunet42/training/autocast/graph"
 
 
-def run(folder: pathlib.Path, *words: str, tool: str = "none", log: str = "", code: int = 0, tile: str = "1", fails: int = 0) -> tuple[int, str, list[str]]:
+def run(folder: pathlib.Path, *words: str, tool: str = "none", log: str = "", code: int = 0, tile: str = "1", fails: int = 0, sleep: int = 0) -> tuple[int, str, list[str]]:
     calls = folder / "calls"
     calls.write_text("")
     for name, text in (("sanitizer", SANITIZER), ("python", PYTHON)):
-        (folder / name).write_text(text.format(tool=tool, log=log, code=code, calls=calls, tile=tile, fails=fails))
+        (folder / name).write_text(text.format(tool=tool, log=log, code=code, calls=calls, tile=tile, fails=fails, sleep=sleep))
         (folder / name).chmod(0o755)
     command = [sys.executable, str(TOOL), *words, "--case", CASE, "--logs", str(folder / "logs"), "--sanitizer", str(folder / "sanitizer")]
     done = subprocess.run([*command, "--python", str(folder / "python")], env=surroundings(), capture_output=True, text=True)
@@ -102,6 +103,8 @@ def test_what_is_reported_is_shown_and_is_a_failure(tmp_path: pathlib.Path) -> N
     assert (tmp_path / "logs" / "initcheck-minkunet42-training-autocast-graph-real.log").read_text().startswith("========= Barrier")
     status, said, _ = run(tmp_path, "real", "memcheck", tool="memcheck", log="killed", code=137)
     assert status == 1 and "exit status 137, no summary: killed" in said
+    status, said, _ = run(tmp_path, "real", "memcheck", "--limit", "1", sleep=60)
+    assert status == 1 and f"memcheck {CASE}/real: not done after 1 s" in said
     status, said, _ = run(tmp_path, "real", "memcheck", code=9)
     assert status == 1 and "exit status 9, no report" in said
 
