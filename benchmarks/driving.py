@@ -21,7 +21,9 @@ the same device and commit, in which rows measured again are replaced. Records t
 With --budget-s each workload gets an equal share of the time that is left, within which rounds begin; what there was no
 time for is named, and rows say how many rounds they had. --compare ends with exit status 3 where a row of Pumice takes
 more than --tolerance times as long as in that record, relative to a peer where both runs have one.
---ablation measures what can be switched off, one thing at a time, and names what has no switch.
+--ablation measures what can be switched off, one thing at a time, layer by layer, compiled and in graphs of C++, and names
+what has no switch. Each row has the work that no implementation leaves out, counted on the maps of its scans, the least time
+that the GPU needs for it (driving_suite/work.py), and its share of the row's time.
 --size tiny takes a few voxels and a quarter of MinkUNet42's widths, for tests; it runs on a CPU too.
 """
 
@@ -42,15 +44,15 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE / "peers")]
 
 from adapters import ADAPTERS, Absent, Library, first_line, kind_of, open_library
-from driving_suite import ours, program, records, report, workloads
+from driving_suite import ablation, ours, program, records, report, work as counting, workloads
 from driving_suite.cases import (
-    INFERENCE, KEPT, TRAINING, WAYS, Case, Job, Refusal, cases_of, difference, layer_output_of, losses_of, output_after,
-    output_of,
+    INFERENCE, KEPT, TASKS, TRAINING, WAYS, Case, Job, Refusal, cases_of, difference, layer_output_of, losses_of, network_of,
+    output_after, output_of,
 )  # fmt: skip
 from driving_suite.energy import Meter
 from driving_suite.inputs import Sources, batch_of, scans_of
 from driving_suite.records import Record, Row
-from driving_suite.remote import Child, Ended, RefusedByChild
+from driving_suite.remote import TUNED, Child, Ended, RefusedByChild
 
 # Sums of up to 27 * 256 products in float32 through 48 layers, in another order.
 TOLERANCE = 1e-3
@@ -62,6 +64,7 @@ PROGRAM_SECONDS = 15.0  # that the C++ networks have in any case
 SLOWER = 3  # exit status
 RECORD = "driving.json"
 EVERYTHING = "everything"  # of a workload, left out
+STATISTICS = ("running_mean", "running_var", "num_batches_tracked")  # of norms, which no optimizer changes
 
 
 def parsed() -> argparse.Namespace:
@@ -85,7 +88,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--no-extras", action="store_true", help="times alone: no device time, memory and energy")
     parser.add_argument("--energy-seconds", type=float, default=1.0, help="of passes of each case; 0: it is not measured")
     parser.add_argument("--ablation", action="store_true")
-    parser.add_argument("--tune-seconds", type=float, default=60, help="of the ablation's tuner, for each task and way")
+    parser.add_argument("--tune-seconds", type=float, default=60, help="of the ablation's tuner, for each task; 0: it is left out")
     parser.add_argument("--commit", help="of the tree, for the record of a copy that is no git checkout")
     parser.add_argument("--no-program", action="store_true", help="without the C++ networks")
     parser.add_argument("--budget-s", type=float, help="seconds after which no round begins (default: no end)")
@@ -144,6 +147,8 @@ class Run:
             self.versions.update(records.peers_of(self.record))
         self.tiny = options.size == "tiny"
         self.output: tuple | None = None
+        self.limits = counting.limits_of(self.device)
+        self.counts: tuple[Job, dict[bool, list]] | None = None
         self.end = math.inf if options.budget_s is None else time.monotonic() + options.budget_s
         self.until = math.inf  # of a workload
 
@@ -222,11 +227,11 @@ class Run:
                 else:
                     cases += self.peer(work, name, job, children)
         else:
-            cases += self.ablation(work, job)
+            cases += self.ablation(work, job, children)
         try:
             self.rounds(work, source, job, cases)
-            if INFERENCE in job.tasks and "folded" in job.norms and not (self.options.no_program or self.options.ablation):
-                self.program(work)
+            if INFERENCE in job.tasks and "folded" in job.norms and not self.options.no_program:
+                self.program(work, job)
         finally:
             for child in children:
                 child.close()
@@ -274,20 +279,42 @@ class Run:
         apart = difference(losses_of(ours.Pumice(), job, way, steps), losses_of(library, job, way, steps))
         self.agree(work, library, f"{way}, of the losses of {steps} steps,", apart, HALF_TOLERANCE)
 
-    def program(self, work: workloads.Workload) -> None:
+    def program(self, work: workloads.Workload, job: Job) -> None:
         """Adds the rows of the C++ networks."""
         options = self.options
         name = next(name for name in workloads.NAMES if name == work.name)
         seconds = None if math.isinf(self.until) else max(PROGRAM_SECONDS, self.until - time.monotonic())
         try:
             found = program.rows_of(
-                name, options.way, self.device, self.tiny, options.seed, options.rounds, options.passes, seconds
+                name, options.way, self.device, self.tiny, options.seed, options.rounds, options.passes, seconds,
+                ablation=options.ablation and self.device.type == "cuda",
             )
         except program.Refused as reason:
             self.leave_out(work, Refusal(program.NAME, INFERENCE, "", str(reason)))
             return
         for row in found:
+            if row.voxels == len(job.single[0].features):
+                self.add_work(row, job, self.counts_of(job, False)[:1])
             self.keep(row)
+
+    def counts_of(self, job: Job, training: bool) -> list:
+        """What the layers of Pumice's network are given, for each input of passes."""
+        if self.counts is None or self.counts[0] is not job:
+            self.counts = (job, {})
+        known = self.counts[1]
+        if training not in known:
+            net = network_of(ours.Pumice(), job, "folded").eval()
+            library = ours.Pumice()
+            batches = job.pairs if training else job.single
+            known[training] = [counting.layers_of(net, library.tensor(batch.voxels, batch.features)) for batch in batches]
+        return known[training]
+
+    def add_work(self, row: Row, job: Job, counts: list) -> None:
+        """What no implementation of the row leaves out, and how much of its time that would take at the limits."""
+        parameters = sum(value.numel() for name, value in job.state.items() if not name.endswith(STATISTICS))
+        found = counting.work_of(counts, WAYS[row.way], row.task == TRAINING, parameters, self.limits)
+        row.gflop, row.gathered_mib, row.moved_mib, row.least_ms = dataclasses.astuple(found)
+        row.share = None if row.least_ms is None else row.least_ms / row.ms
 
     def output_of_ours(self, job: Job) -> tuple:
         """In float32, made where something is compared with it first."""
@@ -334,14 +361,21 @@ class Run:
             return []
         return self.ready(work, *made)
 
-    def ablation(self, work: workloads.Workload, job: Job) -> list[Case]:
+    def ablation(self, work: workloads.Workload, job: Job, children: list[Child]) -> list[Case]:
         tasks = [task for task in job.tasks if task != KEPT]
         half = dataclasses.replace(job, tasks=tasks, norms=["folded"], layers=())
-        half.ways = [way for way in job.ways if way in PEER_WAYS] or list(job.ways)
+        half.ways = [way for way in job.ways if way in PEER_WAYS] or list(job.ways[:1])  # of one type, which plans are for
         cases = self.compiled(work, half)
-        for library in ours.ablation(self.options.tune_seconds):
+        dtype = WAYS[half.ways[0]].dtype
+        for library in ablation.ablation(torch.bfloat16 if self.device.type == "cpu" and dtype == torch.float16 else dtype):
             cases += self.ready(work, *cases_of(library, half))
-        for what, why in ours.NO_SWITCH.items():
+        if self.options.tune_seconds > 0:
+            children.append(Child(TUNED, half, self.options.tune_seconds))
+            try:
+                cases += self.ready(work, *children[-1].cases())
+            except (Ended, RefusedByChild) as error:
+                self.leave_out(work, Refusal("Pumice, tuned", "", "", reason_of(error)))
+        for what, why in ablation.NO_SWITCH.items():
             self.leave_out(work, Refusal(f"Pumice, without {what}", "", "", f"there is no switch: {why}"))
         return cases
 
@@ -385,6 +419,8 @@ class Run:
             statistics.median(one.host_ms for one in rounds), statistics.median(one.row_ms for one in rounds), None, None, None,
             len(rounds),
         )  # fmt: skip
+        if case.task in TASKS:
+            self.add_work(row, job, self.counts_of(job, case.task == TRAINING))
         if not self.options.no_extras and not self.is_late:
             self.runs(work, case, lambda: self.add_extras(row, case))
         return row

@@ -179,6 +179,9 @@ void bench_driving(const DrivingArguments& arguments) {
   if (precisions.empty()) precisions.emplace_back(device.kind == DeviceKind::cpu ? "f32" : "f16");
   for (const std::string& precision : precisions)
     (void)parse_precision(precision, device);   // refuses what the device does not have
+  PUMICE_EXPECTS(!arguments.passes.ablation || device.kind != DeviceKind::cpu,
+                 "--ablation: what is switched off are parts of graphs, which need a GPU; add "
+                 "--device cuda");
   const Stream stream(device);
   const std::string model = model_of(device);
   DrivingPasses passes = arguments.passes;
@@ -243,6 +246,8 @@ void add_bench_driving_command(CLI::App& bench) {
       ->capture_default_str();
   command->add_option("--repeat", arguments->passes.repeat, "Passes of a way in a round")
       ->capture_default_str();
+  command->add_flag("--ablation", arguments->passes.ablation,
+                    "On a CUDA device: graphs without shared cuts and of one dataflow, too");
   command->add_option("--csv", arguments->csv, "Also write the table here");
   command->add_flag("--list", arguments->list, "Print the workloads, and measure nothing");
   add_threads(*command);

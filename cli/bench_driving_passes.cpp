@@ -2,7 +2,7 @@
 #include "bench_driving_passes.hpp"
 
 #include <functional>
-#include <optional>
+#include <list>
 #include <utility>
 
 #include <pumice/core/allocator.hpp>
@@ -12,6 +12,8 @@
 #include <pumice/nn/captured_network.hpp>
 #include <pumice/nn/networks.hpp>
 #include <pumice/nn/profile.hpp>
+
+#include <fmt/format.h>
 
 #include "arguments.hpp"
 #include "statistics.hpp"
@@ -111,15 +113,26 @@ std::vector<DrivingFigure> measure_workload(const DrivingWorkload& work, const D
     (void)network->forward(std::move(x), context);
   };
   const nn::SparseTensor kept(CoordinateSet::create(coordinates, options), features);
-  std::optional<nn::CapturedNetwork> captured;
+  std::list<nn::CapturedNetwork> captured;
   Passes ways{{"layers",
                [&] {
                  forward({CoordinateSet::create(coordinates, options), features});
                }},
               {"layers, maps kept", [&] { forward(kept); }}};
   if (on_device) {
-    captured.emplace(network, stream, nn::CaptureOptions{.numerics = numerics});
-    ways.emplace_back("graph", [&] { (void)captured->forward(coordinates, features, options); });
+    const auto add = [&](const std::string& name, const nn::CaptureOptions& how) {
+      captured.emplace_back(network, stream, how);
+      ways.emplace_back(name, [&, graph = &captured.back()] {
+        (void)graph->forward(coordinates, features, options);
+      });
+    };
+    add("graph", {.numerics = numerics});
+    if (passes.ablation) {
+      add("graph, without groups", {.numerics = numerics, .shares_cuts = false});
+      for (const Dataflow dataflow : {Dataflow::implicit_gemm, Dataflow::fetch_on_demand})
+        add(fmt::format("graph, {} alone", name_of(dataflow)),
+            {.dataflow = dataflow, .numerics = numerics});
+    }
   }
   return measure_ways(ways, precision, passes, stream);
 }

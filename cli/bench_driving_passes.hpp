@@ -13,8 +13,9 @@ namespace pumice::cli {
 
 struct DrivingPasses {
   DrivingSize size = DrivingSize::full;
-  int rounds = 6;    // at least 1; in each, the ways to run take turns
-  int repeat = 10;   // passes of a way in a round, at least 1
+  int rounds = 6;          // at least 1; in each, the ways to run take turns
+  int repeat = 10;         // passes of a way in a round, at least 1
+  bool ablation = false;   // on a device: graphs with one thing switched off, too
 };
 
 /// Milliseconds of passes that each begin where nothing is left to do and are waited for.
@@ -33,8 +34,9 @@ struct DrivingFigure {
 };
 
 /// "layers" makes sets and maps anew in every pass, "layers, maps kept" keeps those of the first,
-/// and "graph", on a device, is one CUDA graph with sets and maps. Coordinates and features are
-/// where the network is. UserError for a precision that the device of `stream` does not have.
+/// and "graph", on a device, is one CUDA graph with sets and maps; with `ablation` more of them
+/// follow, each named by what it is without. Coordinates and features are where the network is.
+/// UserError for a precision that the device of `stream` does not have.
 std::vector<DrivingFigure> measure_workload(const DrivingWorkload& work, const DrivingInput& input,
                                             const std::string& precision,
                                             const DrivingPasses& passes, StreamView stream);

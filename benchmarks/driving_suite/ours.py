@@ -1,10 +1,8 @@
-"""Pumice as contestants: its own networks, layer by layer and compiled, and what can be switched off of them."""
+"""Pumice as contestants: its own networks, layer by layer and compiled."""
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 
 import torch
 from adapters import Absent, Library, Voxels
@@ -66,13 +64,14 @@ class Compiled(Pumice):
 
     name = COMPILED
     keeps_maps = "a graph makes its maps in every launch"
+    options: dict[str, object] = {}  # of `pumice.compile` and `pumice.compile_step`
 
     def __init__(self) -> None:
         if not hasattr(pumice, "compile"):
             raise Absent("Pumice, compiled, is not there: this Pumice has no pumice.compile")
 
     def for_inference(self, net):
-        fast = pumice.compile(net)
+        fast = pumice.compile(net, **self.options)
 
         def call(voxels: Voxels, features: Tensor):
             # Where the grid is that of a range it is the same for all scans; else each scan would have one of its own.
@@ -91,7 +90,7 @@ class Compiled(Pumice):
             return loss(output if isinstance(output, Tensor) else output.features, labels) * scale
 
         of_output.ignore_index = -1
-        step = pumice.compile_step(net, of_output, optimizer, scaler=scaler)
+        step = pumice.compile_step(net, of_output, optimizer, scaler=scaler, **self.options)
 
         def call(voxels: Voxels, features: Tensor, labels: Tensor) -> Tensor:
             shape = voxels.spatial_shape if isinstance(net, pumice.models.CenterPointEncoder) else None
@@ -99,67 +98,3 @@ class Compiled(Pumice):
 
         call.graph_bytes = lambda: step.bytes  # of all buckets
         return call
-
-
-class OneByOne(Pumice):
-    """Every module by itself: hooks that do nothing keep layers from running as one."""
-
-    name = "Pumice, without fusion"
-
-    def network(self, work, state):
-        net = super().network(work, state)
-        for module in net.modules():
-            module.register_forward_hook(lambda *_: None)
-        return net
-
-
-class WithDataflow(Pumice):
-    """One dataflow for all convolutions."""
-
-    def __init__(self, dataflow: str) -> None:
-        self.dataflow = dataflow
-        self.name = f"Pumice, {dataflow} alone"
-
-    def network(self, work, state):
-        net = super().network(work, state)
-        for module in net.modules():
-            if isinstance(module, pumice.nn.Convolution):
-                module.dataflow = self.dataflow
-        return net
-
-
-class Tuned(Pumice):
-    """With plans that were measured on the scans of the benchmark. They stay in use in this process: measure it last."""
-
-    name = "Pumice, tuned"
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-
-    def tune(self, net, inputs, training):
-        tensors = [self.tensor(voxels, features) for voxels, features in inputs]
-        device = tensors[0].features.device
-        half = device.type == "cuda"
-        with torch.autocast(device.type, torch.float16, enabled=half), tempfile.TemporaryDirectory() as folder:
-            loss = (lambda y, x: y.features.float().square().mean()) if training else None
-            tuning = pumice.tune(net, tensors, loss=loss, budget_s=self.seconds, store=False)
-            path = Path(folder) / "plans.json"
-            try:
-                tuning.save(path)
-            except pumice.UserError as error:  # nothing was measured to the end
-                raise Absent(f"{self.seconds:g} s are not enough to tune, --tune-seconds gives more: {error}") from error
-            pumice.load_plans(path)
-
-
-# What the published ablation switches off, and why there is no switch for it here.
-NO_SWITCH = {
-    "groups": "layers of one map share its cuts by the plans of graphs in C++, which nothing in Python turns off",
-    "splits": "the rules for splits are part of how a plan is chosen; a plan for each layer would be needed",
-    "planner": "sets and maps of a chain are made together wherever a chain runs",
-}
-
-
-def ablation(seconds: float) -> list[Library]:
-    """In the order to measure: tuned last, since its plans stay."""
-    flows = ("implicit_gemm", "fetch_on_demand", "gather_gemm_scatter")
-    return [OneByOne(), *(WithDataflow(flow) for flow in flows), Tuned(seconds)]

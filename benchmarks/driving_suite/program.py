@@ -21,6 +21,9 @@ WAYS = {  # of the program: the name in tables, and the task
     "layers": ("Pumice, C++ layers", INFERENCE),
     "layers, maps kept": ("Pumice, C++ layers", KEPT),
     "graph": ("Pumice, C++ graph", INFERENCE),
+    "graph, without groups": ("Pumice, C++ graph, without groups", INFERENCE),
+    "graph, implicit_gemm alone": ("Pumice, C++ graph, implicit_gemm alone", INFERENCE),
+    "graph, fetch_on_demand alone": ("Pumice, C++ graph, fetch_on_demand alone", INFERENCE),
 }
 NAME = "Pumice, C++"
 
@@ -31,10 +34,10 @@ class Refused(Exception):
 
 def rows_of(
     workload: str, ways: Sequence[str], device: torch.device, tiny: bool, seed: int, rounds: int, passes: int,
-    seconds: float | None = None, program: Path = PROGRAM,
+    seconds: float | None = None, program: Path = PROGRAM, ablation: bool = False,
 ) -> list[Row]:  # fmt: skip
     """What it measures of a workload, in a process of its own: each pass is waited for. Raises Refused where it ends with
-    an error, is not there or takes more than `seconds`."""
+    an error, is not there or takes more than `seconds`. `ablation`: graphs with one thing switched off, too."""
     precisions = [PRECISIONS[way] for way in ways if way in PRECISIONS]
     if device.type != "cuda":
         precisions = [name for name in precisions if name != "tf32"]  # of a GPU
@@ -45,6 +48,8 @@ def rows_of(
         str(program), "bench", "driving", "--json", "--workload", workload, "--device", where, "--size", "tiny" if tiny else "full",
         "--precision", ",".join(precisions), "--seed", str(seed), "--rounds", str(rounds), "--repeat", str(passes),
     ]  # fmt: skip
+    if ablation:
+        command.append("--ablation")
     try:
         done = subprocess.run(command, env=program_environment(), capture_output=True, text=True, timeout=seconds)
     except subprocess.TimeoutExpired as error:

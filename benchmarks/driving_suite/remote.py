@@ -27,6 +27,9 @@ from driving_suite.energy import Meter
 from driving_suite.passes import Extras, Round
 
 
+TUNED = "pumice-tuned"  # Pumice layer by layer and compiled, with plans measured on the scans of the job
+
+
 class Ended(Exception):
     """The process of a library is gone."""
 
@@ -52,16 +55,20 @@ class RemotePasses:
 
 
 class Child:
-    """A library of `adapters.ADAPTERS` that works on one job. `ask` raises Ended where it is gone, RefusedByChild for
-    what it could not do."""
+    """A library of `adapters.ADAPTERS`, or TUNED, that works on one job. `ask` raises Ended where it is gone,
+    RefusedByChild for what it could not do. `seconds`: what TUNED may take for each task; its plans are kept in a store of
+    its own, since plans that are in use stay so in all of a process."""
 
-    def __init__(self, name: str, job: Job) -> None:
+    def __init__(self, name: str, job: Job, seconds: float = 0) -> None:
         self.name = name
         self.folder = tempfile.TemporaryDirectory(prefix="driving-")
-        torch.save({"library": name, "job": job}, Path(self.folder.name) / "job.pt")
+        torch.save({"library": name, "job": job, "seconds": seconds}, Path(self.folder.name) / "job.pt")
+        environment = dict(os.environ)
+        if name == TUNED:
+            environment["PUMICE_PLANS"] = str(Path(self.folder.name) / "plans.sqlite")
         self.process = subprocess.Popen(
             [sys.executable, __file__, self.folder.name],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
         )  # fmt: skip
 
     def ask(self, what: str, *arguments: Any) -> Any:
@@ -109,10 +116,13 @@ class Served:
 
     def __init__(self, folder: Path) -> None:
         from adapters import open_library
+        from driving_suite.ablation import tuned_libraries
 
         given = torch.load(folder / "job.pt", weights_only=False)  # of the parent
         self.folder, self.job = folder, given["job"]
-        self.library = open_library(given["library"])
+        is_tuned = given["library"] == TUNED
+        self.libraries = tuned_libraries(given["seconds"]) if is_tuned else [open_library(given["library"])]
+        self.library = self.libraries[0]
         self.made: list[Case] = []
         device = self.job.single[0].features.device
         uuid = str(torch.cuda.get_device_properties(device).uuid) if device.type == "cuda" else None
@@ -125,7 +135,11 @@ class Served:
         torch.save(output_of(self.library, self.job, norms), self.folder / "output.pt")
 
     def cases(self) -> list[Any]:
-        self.made, refusals = cases_of(self.library, self.job)
+        refusals: list[Refusal] = []
+        for library in self.libraries:
+            cases, refused = cases_of(library, self.job)
+            self.made += cases
+            refusals += refused
         rows = [(case.library, case.way, case.task, case.norms) for case in self.made]
         return [rows, [dataclasses.astuple(refusal) for refusal in refusals]]
 

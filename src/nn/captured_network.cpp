@@ -204,8 +204,9 @@ CapturedNetwork::Capture& CapturedNetwork::learn(const ConstTensorView& coordina
     (void)network_->forward(x, context);   // compiles kernels and packs weights, too
     if (recorder != nullptr) calls = recorder->take();
   }   // or it would keep the maps of the runs below
-  const PlanBook shared =
-      plans_of_shared_cuts(layers_of(std::move(calls), *x.maps), target_of(stream_.device));
+  PlanBook shared;
+  if (options_.shares_cuts)
+    shared = plans_of_shared_cuts(layers_of(std::move(calls), *x.maps), target_of(stream_.device));
   context.shared_plans = &shared;
   PlanRoom room{.rows = room_for(set->size(), options_.margin),
                 .bounds = options_.bounds ? *options_.bounds : wide_bounds(on_host, options),

@@ -108,6 +108,7 @@ TEST_F(BenchDrivingTest, SaysWhatIsWrong) {
   refused({"--precision", "tf32", "--size", "tiny"}, {"--precision tf32"});
   refused({"--size", "small"}, {"--size"});
   refused({"--device", "tpu"}, {"--device"});
+  refused({"--ablation", "--size", "tiny"}, {"--ablation", "add --device cuda"});
   expect_refusal({"bench", "--repeat", "1", "driving"}, {"--repeat", "behind it"});
 }
 
@@ -125,6 +126,14 @@ TEST_F(BenchDrivingGpu, MeasuresGraphsOnADevice) {
     for (const Json& one : said.at("measurements"))
       EXPECT_GT(one.at("device_ms"), 0);
   }
+}
+
+TEST_F(BenchDrivingGpu, MeasuresGraphsWithoutOneThingEach) {
+  PUMICE_NEEDS_GPU();
+  const Json said = bench({"--rounds", "1", "--device", "cuda", "--workload", "SK-M-0.5x",
+                           "--precision", "f16", "--ablation"});
+  expect_figures(said, {"layers", "layers, maps kept", "graph", "graph, without groups",
+                        "graph, implicit_gemm alone", "graph, fetch_on_demand alone"});
 }
 
 }   // namespace

@@ -124,6 +124,21 @@ TEST_P(CapturedNetworksGpu, cut_maps_for_layers_together_and_find_room_for_it) {
   }
 }
 
+TEST_P(CapturedNetworksGpu, cut_for_each_layer_by_itself_where_that_is_asked_for) {
+  PUMICE_NEEDS_GPU();
+  Captured captured(GetParam(), 3000, DType::f32, {.shares_cuts = false});
+  PlanRecord record;
+  const Answer answer = captured.answer(captured.scan);
+  const std::vector<RanPlan> ran = record.take();
+  EXPECT_FALSE(ran.empty());
+  for (const RanPlan& one : ran)
+    EXPECT_EQ(one.plan->reason.find("other layers on its map"), std::string::npos);
+  const auto on_host = copy_of(*captured.settled, GetParam(), DType::f32);
+  EXPECT_LT(
+      relative_difference(in_key_order(answer), in_key_order(answer_of(*on_host, captured.scan))),
+      1e-5);
+}
+
 TEST(CapturedNetworkGpu, records_another_graph_for_another_size_in_the_same_memory) {
   PUMICE_NEEDS_GPU();
   Captured captured("second", 1500, DType::f16);

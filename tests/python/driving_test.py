@@ -29,8 +29,8 @@ sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "benchmarks/peers"), str(pa
 
 import driving_stand_ins  # noqa: E402
 from adapters import Absent, open_library  # noqa: E402
-from driving_suite import inputs, ours, records, report, workloads  # noqa: E402
-from driving_suite.cases import difference, output_of  # noqa: E402
+from driving_suite import ablation, inputs, ours, records, report, work, workloads  # noqa: E402
+from driving_suite.cases import WAYS, difference, output_of  # noqa: E402
 from driving_suite.records import Record, Row  # noqa: E402
 
 TINY = ["--size=tiny", "--device=cpu", "--rounds=1", "--passes=1", "--scans=2"]
@@ -281,9 +281,50 @@ def test_ablation_measures_what_can_be_switched_off(tmp_path: pathlib.Path) -> N
     flows = {f"Pumice, {flow} alone" for flow in ("implicit_gemm", "fetch_on_demand", "gather_gemm_scatter")}
     assert libraries >= flows | {"Pumice", "Pumice, without fusion"}
     too_short = any(one["library"] == "Pumice, tuned" and "--tune-seconds" in one["reason"] for one in record.left_out)
-    assert ("Pumice, tuned" in libraries) != too_short, [one["reason"] for one in record.left_out]
-    for what in ("groups", "splits", "planner"):
-        assert any(one["library"] == f"Pumice, without {what}" and "no switch" in one["reason"] for one in record.left_out)
+    for tuned in ("Pumice, tuned", *(["Pumice, compiled, tuned"] if COMPILES else [])):
+        assert (tuned in libraries) != too_short, [one["reason"] for one in record.left_out]
+    if COMPILES:
+        assert libraries >= {"Pumice, compiled, without graph", "Pumice, compiled, implicit_gemm alone"}
+    reasons = {one["library"]: one["reason"] for one in record.left_out}
+    assert "no switch" in reasons["Pumice, without groups"] and "no switch" in reasons["Pumice, without planner"]
+    assert "no layer's offsets are cut into parts" in reasons["Pumice, without splits"]  # what is so on a CPU
+    counted = {row.gflop for row in record.rows}
+    assert len(counted) == 1 and 0 < counted.pop() < 10  # one network on one scan, whoever runs it
+    page = (tmp_path / "driving.html").read_text()
+    assert "inference: time with one thing changed over time without that change" in page
+    assert "Pumice, without fusion, autocast / Pumice<" in page
+
+
+def test_rows_of_the_ablation_are_compared_with_what_differs_in_one_thing() -> None:
+    base = {name: ablation.base_of(name) for name in (
+        "Pumice", "Pumice, compiled", "spconv", "Pumice, without fusion", "Pumice, fetch_on_demand alone", "Pumice, compiled, without graph",
+        "Pumice, compiled, implicit_gemm alone", "Pumice, compiled, fetch_on_demand alone", "Pumice, C++ graph, without groups",
+        "Pumice, C++ graph, fetch_on_demand alone", "Pumice, compiled, tuned",
+    )}  # fmt: skip
+    assert list(base.values()) == [
+        None, None, None, "Pumice", "Pumice, without fusion", "Pumice, compiled", "Pumice, compiled",
+        "Pumice, compiled, implicit_gemm alone", "Pumice, C++ graph", "Pumice, C++ graph", "Pumice, compiled",
+    ]  # fmt: skip
+    rows = [a_row(ms=2.0), a_row(ms=3.0, library="Pumice, without fusion"), a_row(ms=5.0, library="Pumice, tuned", way="autocast")]
+    assert ablation.effects(rows, "inference") == {"SK-M-1x": [("Pumice, without fusion, half / Pumice", 1.5)]}
+    assert ablation.effects(rows, "training step") == {}
+
+
+def test_plans_without_splits_take_the_place_of_those_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a CPU no plan is cut into parts, so that some are said to be."""
+    x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.ones(2, 4))
+    net = pumice.nn.Sequential(pumice.nn.SubMConv3d(4, 8, 3), pumice.nn.ReLU(), pumice.nn.SubMConv3d(8, 8, 3)).train()
+    whole, other = pumice.Plan('{"dataflow":"fetch_on_demand"}'), pumice.Plan('{"dataflow":"gather_gemm_scatter"}')
+    cut = pumice.Plan('{"dataflow":"implicit_gemm","splits":3}')
+    assert [ablation.splits_of(plan) for plan in (whole, cut)] == [1, 3]
+    directions = ("forward", "input_gradient")
+    monkeypatch.setattr(ablation.ops, "plan_of", lambda rows, weight, map, direction, groups: cut if rows.shape[1] == 8 else whole)
+    monkeypatch.setattr(ablation.ops, "candidates", lambda rows, weight, map, direction, groups: [(cut, 1.0), (other, 1.1), (whole, 1.2)])
+    assert ablation.give_unsplit_plans(net, x, torch.float32, directions) == 1
+    assert net[0].plan is None and net[2].plan == {"forward": other, "input_gradient": other} and net.training
+    monkeypatch.setattr(ablation.ops, "candidates", lambda *_: [(cut, 1.0)])
+    with pytest.raises(Absent, match="the forward of a layer of 8 > 8 channels has no plan without splits"):
+        ablation.give_unsplit_plans(net, x, torch.float32, directions)
 
 
 @pytest.mark.parametrize("name", ["SK-M-0.5x", "NS-C-10f"])
@@ -295,7 +336,9 @@ def test_what_is_switched_off_changes_no_result(name: str) -> None:
 
     job = Job(work, [], [], [], [batch], [], workloads.network(work).state_dict())
     wanted = output_of(ours.Pumice(), job, "folded")
-    for library in ours.ablation(1)[:-1]:
+    for library in ablation.ablation(torch.float32):
+        if hasattr(library, "options"):  # a graph, which on a CPU are the same layers
+            continue
         assert difference(output_of(library, job, "folded"), wanted) < 1e-5, library.name
     # Identity norms change nothing here: new norms have mean 0 and variance 1, so that only eps is left out.
     assert 0 < difference(output_of(ours.Pumice(), job, "identity"), wanted) < 0.1
@@ -415,3 +458,42 @@ def test_bars_are_as_long_as_their_values() -> None:
     widths = [float(bar.get("width")) for bar in drawn.iter() if bar.tag.endswith("rect") and len(bar)]
     assert widths == pytest.approx([widths[1] / 4, widths[1], widths[1] / 2], abs=0.06)
     assert report.bars("t", {}, "ms") == ""
+
+
+def test_work_is_that_of_the_pairs_there_are() -> None:
+    """Two neighbours and one alone: five pairs of a 3x3x3 layer, one of each row of a 1x1x1 layer."""
+    cells = torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4], [0, 9, 9, 9]])
+    x = pumice.SparseTensor(cells, torch.ones(3, 4))
+    net = pumice.nn.Sequential(
+        pumice.nn.SubMConv3d(4, 8, 3, bias=False), pumice.nn.BatchNorm(8), pumice.nn.ReLU(), pumice.nn.SubMConv3d(8, 2, 1, bias=False)
+    ).eval()  # fmt: skip
+    layers = work.layers_of(net, x)
+    assert [(one.pairs, one.rows_in, one.rows, one.channels_in, one.channels, one.weights) for one in layers] == [
+        (5, 3, 3, 4, 8, 27 * 32), (0, 3, 3, 8, 8, 16), (3, 3, 3, 8, 2, 16),
+    ]  # fmt: skip
+    half = WAYS["half"]
+    limits = work.Limits(half=1e9, tf32=5e8, f32=1e8, gathered=1e6, memory=1e7)
+    found = work.work_of([layers], half, False, 900, limits)
+    flop, gathered = (2 * 5 * 32, 2 * 3 * 16), (2 * 5 * 4, 2 * 3 * 8)
+    moved = (2 * (3 * 4 + 3 * 8 + 27 * 32), 2 * (3 * 8 + 3 * 2 + 16))
+    assert found.gflop == pytest.approx(sum(flop) / 1e9)
+    assert found.gathered_mib == pytest.approx(sum(gathered) / 2**20) and found.moved_mib == pytest.approx(sum(moved) / 2**20)
+    least = [max(f / 1e9, g / 1e6, m / 1e7) for f, g, m in zip(flop, gathered, moved)]
+    assert found.least_ms == pytest.approx(1e3 * sum(least))
+    assert work.work_of([layers], half, False, 900, None).least_ms is None
+    assert work.peak_of(limits, WAYS["f32"]) == 1e8 and work.peak_of(limits, WAYS["tf32"]) == 5e8
+    # The gradient of weights has the products of the forward pass again, and that of inputs too, but for the first layer.
+    trained = work.work_of([layers, layers], half, True, 900, limits)
+    assert trained.gflop == pytest.approx((2 * flop[0] + 3 * flop[1]) / 1e9)
+    assert trained.gathered_mib * 2**20 == pytest.approx(gathered[0] + 2 * 5 * (4 + 8) + gathered[1] + 2 * 3 * 2 + 2 * 3 * (8 + 2))
+
+
+def test_rows_have_their_share_of_the_least_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = Record(HEADER, [a_row(), a_row(library="a", gflop=2.0, gathered_mib=3.0, moved_mib=4.0, least_ms=0.5, share=0.25)])
+    assert given.to_csv().splitlines()[0].endswith("rounds,gflop,gathered_mib,moved_mib,least_ms,share")
+    page = report.page(given)
+    assert "<td>2.0</td><td>3</td><td>4</td><td>0.500</td><td>25 %</td>" in page and "no implementation leaves out" in page
+    given.rows.pop()  # as records were before it was counted
+    assert given.to_csv().splitlines()[0].endswith("rounds") and "least ms" not in report.page(given)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "NVIDIA H200")
+    assert work.limits_of(torch.device("cuda:0")).memory == 4.2e12 and work.limits_of(torch.device("cpu")) is None

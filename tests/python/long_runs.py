@@ -5,6 +5,7 @@ status 1. The suite runs a few turns of each (long_runs_test.py).
     python tests/python/long_runs.py curves            # 500 training steps beside a loop written by hand, f32 and AMP
     python tests/python/long_runs.py memory            # 10,000 training steps: nothing grows
     python tests/python/long_runs.py threads           # two threads on two streams train and infer at once, 200 turns each
+    python tests/python/long_runs.py gpus              # the same on two GPUs of one process, each with its own networks
     python tests/python/long_runs.py outgrown          # an epoch of 200 scans that outgrows buckets in its middle
     python tests/python/long_runs.py maps              # 1,000 scans: the maps of a graph, entry by entry
     python tests/python/long_runs.py all [--count N] [--device cpu] [--seed 1]
@@ -273,6 +274,50 @@ def threads(count: int, device: str, seed: int, makers: Makers) -> str:
     return f"two threads on two streams, {count:,} steps and {count:,} passes each: the bits of one after the other"
 
 
+def gpus(count: int, device: str, seed: int, makers: Makers) -> str:
+    """Two threads on two GPUs, each with a step and a compiled model of its own, give the bits of one GPU after the other."""
+    places = devices_of(device)
+    scans = [scan(1900 - 37 * turn, seed + turn, "cpu") for turn in range(6)]
+    nets = [(small(makers, "cpu", seed + number), model(seed + number)) for number in range(2)]
+
+    def work(number: int, place: str) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+        """On `place`, whichever device is the thread's current one."""
+        net, shown = (copy.deepcopy(one).to(place) for one in nets[number])
+        optimizer = adam(net)
+        step, fast = makers.compile_step(net, losses.cross_entropy, optimizer), makers.compile(shown)
+        values, scores = [], []
+        for turn in range(count):
+            one = [part.to(place) for part in scans[(turn + number) % len(scans)]]
+            values.append(step(*one, **makers.grid).cpu())
+            scores.append(fast(*one[:2], **makers.grid).features.sum(0).cpu())
+        step.wait()
+        fast.wait()
+        return values, scores, [value.cpu() for value in state_of(net, optimizer)]
+
+    with deterministic():
+        alone = [work(number, places[0]) for number in range(2)]
+        with ThreadPoolExecutor(2) as pool:
+            together = list(pool.map(work, range(2), places))
+    for number, (one, other) in enumerate(zip(alone, together)):
+        for what, left, right in zip(("losses", "scores", "weights"), one, other):
+            check(same(left, right), f"{places[number]}: {what} are not those of {places[0]} alone")
+    return f"two threads on {' and '.join(places)}, {count:,} steps and {count:,} passes each: the bits of one after the other"
+
+
+def model(seed: int) -> torch.nn.Module:
+    torch.manual_seed(seed)
+    return pumice.models.MinkUNet42(4, CLASSES, width_factor=0.25).eval()
+
+
+def devices_of(device: str) -> list[str]:
+    """Two of them; of CPUs there is one, which both threads share."""
+    if device == "cpu":
+        return ["cpu", "cpu"]
+    found = torch.cuda.device_count()
+    check(found >= 2, f"there are {found} GPUs: this run is of two in one process")
+    return ["cuda:0", "cuda:1"]
+
+
 def outgrown(count: int, device: str, seed: int, makers: Makers) -> str:
     """In the middle of an epoch scans become larger, and some denser than their bucket has room for: those change nothing or
     run eagerly, as is asked for, and training is that of a loop by hand."""
@@ -345,7 +390,7 @@ def maps(count: int, device: str, seed: int, makers: Makers) -> str:
 
 RUNS: dict[str, tuple[Callable[[int, str, int, Makers], str], int]] = {
     "replay": (replay, 1000), "curves": (curves, 500), "memory": (memory, 10_000), "threads": (threads, 200),
-    "outgrown": (outgrown, 200), "maps": (maps, 1000),
+    "gpus": (gpus, 200), "outgrown": (outgrown, 200), "maps": (maps, 1000),
 }  # fmt: skip
 
 
@@ -361,6 +406,9 @@ def main() -> int:
     status = 0
     for name in RUNS if "all" in options.run else options.run:
         run, count = RUNS[name]
+        if name == "gpus" and "all" in options.run and options.device != "cpu" and torch.cuda.device_count() < 2:
+            print("gpus: left out: there is one GPU", flush=True)
+            continue
         start = time.perf_counter()
         try:
             said = run(options.count or count, options.device, options.seed, Makers())

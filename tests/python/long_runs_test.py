@@ -18,7 +18,7 @@ from long_runs import RUNS, Different, Makers
 import pumice
 from pumice import losses, nn
 
-TURNS = {"replay": 30, "curves": 30, "memory": 120, "threads": 12, "outgrown": 40, "maps": 20}
+TURNS = {"replay": 30, "curves": 30, "memory": 120, "threads": 12, "gpus": 12, "outgrown": 40, "maps": 20}
 PRETENDED = Makers(pretended_device.compile, pretended_step.compile_step, torch.nn.Sequential, {"batch_size": 2})  # sites of the room lie outside of any grid
 
 
@@ -30,6 +30,8 @@ def with_counts(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason=NO_GPU))])
 @pytest.mark.parametrize("name", list(RUNS))
 def test_a_few_turns(name: str, device: str) -> None:
+    if name == "gpus" and device == "cuda" and torch.cuda.device_count() < 2:
+        pytest.skip("fewer than two CUDA devices are here; two_gpus_test.py needs them, too")
     said = RUNS[name][0](TURNS[name], device, 1, Makers())
     assert "\n" not in said and said
 
@@ -117,6 +119,7 @@ def drawing(net: Any, loss: Any, optimizer: Any, **options: Any) -> Any:
         ("curves", Makers(compile_step=step_wrongly(lambda loss: loss * torch.nan)), "is no number"),
         ("memory", Makers(compile_step=step_wrongly(keep)), "objects has grown"),
         ("threads", Makers(compile_step=drawing), "losses are not those of one thread after the other"),
+        ("gpus", Makers(compile_step=drawing), "cpu: losses are not those of cpu alone"),
         ("outgrown", Makers(compile_step=step_wrongly(lambda loss: loss * torch.nan)), "nobody said why|the loss is no number"),
         ("outgrown", Makers(compile_step=of_another_rate), "by hand"),
     ],

@@ -27,6 +27,10 @@ struct CaptureOptions {
   /// As in nn::Context. gather_gemm_scatter, which waits for the device, cannot be recorded.
   std::optional<Dataflow> dataflow{};
   Numerics numerics{};
+  /// Layers of one map take tiles of one height where another cut would cost more
+  /// (pumice/plan/shared_cuts.hpp). Off: each layer cuts as its own plan says, to see what that
+  /// costs.
+  bool shares_cuts = true;
 };
 
 /// Runs a network in evaluation mode without waiting for the device: how many rows there are is
