@@ -16,7 +16,7 @@ under autocast in float16 with a GradScaler and fused SGD with momentum:
     training step, layer by layer   maps made anew
 
 Times are medians of passes that each begin on an idle device and are waited for. "peak": what PyTorch takes from the GPU
-for passes, weights, inputs and graphs among it; "first": also while a size is learned and recorded. A series ends, by name,
+for passes, weights and graphs among it, the scan itself not; "first": also while a size is learned and recorded. A series ends, by name,
 where memory does not suffice; on a CPU maps have no graph. Outputs and first losses of both ways are compared at the first
 size. --out writes scaling.json, scaling.svg and memory.svg after each size, with the exponents of time (tools/plot_scaling.py);
 --add goes on with the record there. Exit status 1 where a series ended for another reason than memory or time.
