@@ -43,7 +43,7 @@ import torch
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE / "peers")]
 
-from adapters import ADAPTERS, Absent, Library, first_line, kind_of, open_library
+from adapters import ADAPTERS, Absent, Library, first_line, look_for, open_library
 from driving_suite import ablation, ours, program, records, report, work as counting, workloads
 from driving_suite.cases import (
     INFERENCE, KEPT, TASKS, TRAINING, WAYS, Case, Job, Refusal, cases_of, difference, layer_output_of, losses_of, network_of,
@@ -332,7 +332,7 @@ class Run:
     def peer(self, work: workloads.Workload, name: str, job: Job, children: list[Child]) -> list[Case]:
         """Its cases, if it is there and computes the same."""
         try:
-            library = kind_of(name)
+            library = look_for(name)
             if not library.own_process:
                 library = open_library(name)
             if library.layers_only and not job.layers:
@@ -347,7 +347,7 @@ class Run:
         try:
             wanted = layer_output_of(ours.Pumice(), job) if library.layers_only else self.output_of_ours(job)
             if library.own_process:
-                children.append(Child(name, given))
+                children.append(Child(name, given, until=self.until))
                 self.versions[name] = children[-1].version()
                 found = children[-1].output("folded")
             elif library.layers_only:

@@ -161,7 +161,7 @@ def cases_of(library: Library, job: Job) -> tuple[list[Case], list[Refusal]]:
             try:
                 passes = _layer_passes(library, job, channels, backward)
             except Exception as error:
-                refusals.append(Refusal(library.name, task, "half", f"{type(error).__name__}: {first_line(error)}"))
+                refusals.append(Refusal(library.name, task, "half", _reason(error)))
             else:
                 cases.append(Case(library.name, "half", task, "folded", passes))
     if library.layers_only:
@@ -174,11 +174,14 @@ def cases_of(library: Library, job: Job) -> tuple[list[Case], list[Refusal]]:
                 try:
                     passes = _passes(library, job, WAYS[name], task, norms)
                 except Exception as error:  # one way that does not run leaves the others to be measured
-                    reason = str(error) if isinstance(error, Absent) else f"{type(error).__name__}: {first_line(error)}"
-                    refusals.append(Refusal(library.name, task, name, reason))
+                    refusals.append(Refusal(library.name, task, name, _reason(error)))
                 else:
                     cases.append(Case(library.name, name, task, norms, passes))
     return cases, refusals
+
+
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, Absent) else f"{type(error).__name__}: {first_line(error)}"
 
 
 def layer_of(library: Library, job: Job, channels: int) -> tuple[nn.Module, Tensor]:
@@ -207,6 +210,8 @@ def _layer_passes(library: Library, job: Job, channels: int, backward: bool) -> 
         raise Absent(f"{library.name} computes in float32 alone")
     layer, features = layer_of(library, job, channels)
     dtype = torch.float16 if features.is_cuda else torch.bfloat16
+    layer.train(backward)
+    library.tune(layer, [(job.single[0].voxels, features)], backward)
     layer, features = layer.to(dtype), features.to(dtype).requires_grad_(backward)
     x = library.tensor(job.single[0].voxels, features)
     weights = torch.linspace(-1, 1, features.numel(), device=features.device).reshape(features.shape).to(dtype)

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
+import select
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +25,13 @@ if __name__ == "__main__":
     sys.path[:0] = [str(root), str(root / "peers")]
 
 from adapters import Absent, first_line
-from driving_suite.cases import Case, Job, Refusal, cases_of, output_of
+from driving_suite.cases import Case, Job, Refusal, cases_of, layer_output_of, output_of
 from driving_suite.energy import Meter
 from driving_suite.passes import Extras, Round
 
 
 TUNED = "pumice-tuned"  # Pumice layer by layer and compiled, with plans measured on the scans of the job
+SECONDS_BEYOND = 20.0  # that an answer may take when the time for it is over: whoever asks begins nothing new by then
 
 
 class Ended(Exception):
@@ -57,10 +61,11 @@ class RemotePasses:
 class Child:
     """A library of `adapters.ADAPTERS`, or TUNED, that works on one job. `ask` raises Ended where it is gone,
     RefusedByChild for what it could not do. `seconds`: what TUNED may take for each task; its plans are kept in a store of
-    its own, since plans that are in use stay so in all of a process."""
+    its own, since plans that are in use stay so in all of a process. One that has not answered some time after `until`, of
+    time.monotonic(), is ended."""
 
-    def __init__(self, name: str, job: Job, seconds: float = 0) -> None:
-        self.name = name
+    def __init__(self, name: str, job: Job, seconds: float = 0, until: float = math.inf) -> None:
+        self.name, self.until = name, until
         self.folder = tempfile.TemporaryDirectory(prefix="driving-")
         torch.save({"library": name, "job": job, "seconds": seconds}, Path(self.folder.name) / "job.pt")
         environment = dict(os.environ)
@@ -75,6 +80,7 @@ class Child:
         try:
             self.process.stdin.write(json.dumps([what, *arguments]) + "\n")
             self.process.stdin.flush()
+            self.wait_for_answer(what)
             line = self.process.stdout.readline()
         except BrokenPipeError:
             line = ""
@@ -87,11 +93,22 @@ class Child:
             raise RefusedByChild(answer["error"])
         return answer["value"]
 
+    def wait_for_answer(self, what: str) -> None:
+        seconds = max(SECONDS_BEYOND, self.until - time.monotonic())
+        if not math.isinf(seconds) and not select.select([self.process.stdout], [], [], seconds)[0]:
+            self.process.kill()
+            self.process.wait()
+            raise Ended(f"{self.name}: no answer to “{what}” within {seconds:.0f} s")
+
     def version(self) -> str:
         return self.ask("version")
 
     def output(self, norms: str) -> tuple[torch.Tensor, torch.Tensor | None]:
         self.ask("output", norms)
+        return torch.load(Path(self.folder.name) / "output.pt", weights_only=True)
+
+    def layer_output(self) -> tuple[torch.Tensor, None]:
+        self.ask("layer_output")
         return torch.load(Path(self.folder.name) / "output.pt", weights_only=True)
 
     def cases(self) -> tuple[list[Case], list[Refusal]]:
@@ -133,6 +150,9 @@ class Served:
 
     def output(self, norms: str) -> None:
         torch.save(output_of(self.library, self.job, norms), self.folder / "output.pt")
+
+    def layer_output(self) -> None:
+        torch.save(layer_output_of(self.library, self.job), self.folder / "output.pt")
 
     def cases(self) -> list[Any]:
         refusals: list[Refusal] = []

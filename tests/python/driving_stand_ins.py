@@ -33,9 +33,11 @@ import pumice
 
 
 class Voxels:
-    def __init__(self, coords, features):
-        cells = torch.cat([torch.nn.functional.pad(c, (1, 0), value=i) for i, c in enumerate(coords)])
-        self.x = pumice.SparseTensor(cells.int(), torch.cat(features), batch_size=len(coords))
+    def __init__(self, batched_coordinates, batched_features, offsets):
+        counts = offsets.long().diff()
+        items = torch.arange(len(counts)).repeat_interleave(counts)
+        cells = torch.cat([items[:, None], batched_coordinates], 1).int()
+        self.x = pumice.SparseTensor(cells, batched_features, batch_size=len(counts))
 
     @property
     def feature_tensor(self):
@@ -70,6 +72,10 @@ def write(folder: pathlib.Path) -> None:
     files = {
         "spconv_triton/__init__.py": SPCONV_TRITON,
         "flex_gemm/__init__.py": "",
+        "flex_gemm/kernels/__init__.py": "",
+        "flex_gemm/kernels/triton/__init__.py": "",
+        "flex_gemm/kernels/triton/spconv/__init__.py": "",
+        "flex_gemm/kernels/triton/spconv/config.py": "allow_tf32 = True\n",
         "flex_gemm/ops/__init__.py": "",
         "flex_gemm/ops/spconv.py": FLEX_GEMM,
         "warpconvnet/__init__.py": "",

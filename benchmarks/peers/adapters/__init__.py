@@ -4,6 +4,7 @@ imported is left out, with a sentence."""
 from __future__ import annotations
 
 import importlib
+import importlib.util
 
 from .library import Absent, Library, Voxels
 
@@ -24,6 +25,14 @@ def kind_of(name: str) -> type[Library]:
     return getattr(importlib.import_module(f".{module}", __name__), kind)
 
 
+def look_for(name: str) -> type[Library]:
+    """Its class; Absent where it has a process of its own, which is not started for a package that is not there."""
+    kind = kind_of(name)
+    if kind.own_process and importlib.util.find_spec(kind.package) is None:
+        raise Absent(f"{name} is left out: there is no package {kind.package}")
+    return kind
+
+
 def open_library(name: str) -> Library:
     """The library of that name in `ADAPTERS`; Absent, with the reason, where it cannot be imported."""
     try:
@@ -37,4 +46,4 @@ def first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or ["no message"])[0][:200]
 
 
-__all__ = ["ADAPTERS", "Absent", "Library", "Voxels", "first_line", "kind_of", "open_library"]
+__all__ = ["ADAPTERS", "Absent", "Library", "Voxels", "first_line", "kind_of", "look_for", "open_library"]

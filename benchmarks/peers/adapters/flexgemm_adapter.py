@@ -34,9 +34,10 @@ class FlexGemm(Library):
     layers_only = True
 
     def __init__(self) -> None:
+        from flex_gemm.kernels.triton.spconv import config
         from flex_gemm.ops import spconv
 
-        self.functions = spconv
+        self.config, self.functions = config, spconv
         if hasattr(spconv, "set_algorithm"):
             spconv.set_algorithm(spconv.Algorithm.MASKED_IMPLICIT_GEMM_SPLITK)
 
@@ -50,3 +51,7 @@ class FlexGemm(Library):
 
     def features(self, x):
         return x[1]
+
+    def allow_tf32(self, allowed):
+        super().allow_tf32(allowed)
+        self.config.allow_tf32 = allowed  # read at each launch; true at first

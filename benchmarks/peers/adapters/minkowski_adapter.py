@@ -1,4 +1,5 @@
-"""MinkowskiEngine 0.5.4, which computes in float32 alone."""
+"""MinkowskiEngine 0.5.4, which computes in float32 alone. It has a process of its own, since what runs with the CUDA of today
+are forks of it."""
 
 from __future__ import annotations
 
@@ -8,6 +9,8 @@ from .library import Library
 class Minkowski(Library):
     name = "MinkowskiEngine"
     layout = "minkowski"
+    own_process = True
+    package = "MinkowskiEngine"
     float32_only = True
     other_sites = "its strided convolutions make the cells of the inputs, not all that an input reaches"
 

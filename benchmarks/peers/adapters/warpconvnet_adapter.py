@@ -1,4 +1,4 @@
-"""WarpConvNet."""
+"""WarpConvNet, in a process of its own: its tuner runs every kernel it has for a layer, at the first pass of a size."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from .library import Library
 class WarpConvNet(Library):
     name = "WarpConvNet"
     layout = "warpconvnet"
+    own_process = True
+    package = "warpconvnet"
     other_sites = "its strided convolutions make the cells of the inputs, not all that an input reaches"
 
     def __init__(self) -> None:
@@ -18,13 +20,19 @@ class WarpConvNet(Library):
         from warpconvnet.nn.modules.sparse_conv import SparseConv3d
 
         self.package, self.voxels, self.layer_class = warpconvnet, Voxels, SparseConv3d
+        self.cut = {}  # by identity of voxels: these, [N, 3] and where items begin
 
     def version(self):
         return getattr(self.package, "__version__", "")
 
     def tensor(self, voxels, features):
-        items = [voxels.cells[:, 0] == item for item in range(voxels.batch_size)]
-        return self.voxels([voxels.cells[item, 1:].contiguous() for item in items], [features[item] for item in items])
+        """Of rows in the order of items; what a data loader of its users has at hand is made once for all passes."""
+        if id(voxels) not in self.cut:
+            counts = torch.bincount(voxels.cells[:, 0].cpu(), minlength=voxels.batch_size)
+            begins = torch.nn.functional.pad(counts.cumsum(0), (1, 0)).int()
+            self.cut[id(voxels)] = voxels, voxels.cells[:, 1:].contiguous(), begins
+        _, cells, begins = self.cut[id(voxels)]
+        return self.voxels(cells, features, offsets=begins)
 
     def convolution(self, inputs, outputs, kernel, stride, padding, key, inverse=False):
         return self.layer_class(inputs, outputs, kernel, stride=stride, transposed=inverse, bias=False)
