@@ -22,10 +22,10 @@ Scopes& scopes() {
   return mine;
 }
 
-template <class Counts> std::shared_ptr<Allocator> innermost(Device device, Counts counts) {
+std::shared_ptr<Allocator> innermost(Device device, bool outlives_a_pass) {
   const Scopes& mine = scopes();
   const auto found = std::find_if(mine.rbegin(), mine.rend(), [&](const Scope& scope) {
-    return scope.device == device && counts(scope);
+    return scope.device == device && !(outlives_a_pass && scope.of == ScopeOf::one_pass);
   });
   if (found != mine.rend()) return found->allocator;
   return device.kind == DeviceKind::cpu ? cpu_allocator() : cuda_allocator(device.index);
@@ -34,11 +34,11 @@ template <class Counts> std::shared_ptr<Allocator> innermost(Device device, Coun
 }   // namespace
 
 std::shared_ptr<Allocator> default_allocator(Device device) {
-  return innermost(device, [](const Scope&) { return true; });
+  return innermost(device, false);
 }
 
 std::shared_ptr<Allocator> lasting_allocator(Device device) {
-  return innermost(device, [](const Scope& scope) { return scope.of != ScopeOf::one_pass; });
+  return innermost(device, true);
 }
 
 AllocatorScope::AllocatorScope(Device device, std::shared_ptr<Allocator> allocator, ScopeOf of) {

@@ -39,10 +39,10 @@ struct StreamHeap::State {
   std::size_t carved = 0;   // so many regions, the first ones
   std::int64_t used = 0;
 
-  /// Adds the regions that others have taken since.
-  void carve_all(Regions& from) {
-    for (; carved < from.all.size(); ++carved) {
-      Buffer<std::byte>& region = from.all[carved];
+  /// Adds the regions that were taken since; under the lock of `regions`.
+  void carve_all() {
+    for (; carved < regions->all.size(); ++carved) {
+      Buffer<std::byte>& region = regions->all[carved];
       heap.add_region(region.data(), region.bytes());
     }
   }
@@ -58,7 +58,7 @@ StreamHeap::StreamHeap(StreamView stream, std::shared_ptr<Allocator> source)
 StreamHeap::StreamHeap(const StreamHeap& other) : state_(std::make_unique<State>()) {
   state_->regions = other.state_->regions;
   const std::lock_guard lock(state_->regions->mutex);
-  state_->carve_all(*state_->regions);
+  state_->carve_all();
 }
 
 StreamHeap::~StreamHeap() = default;
@@ -76,12 +76,12 @@ void* StreamHeap::allocate(std::size_t bytes, StreamView stream) {
     PUMICE_EXPECTS(!is_capturing(stream), "a captured sequence asks for ", bytes,
                    " bytes more than when it ran before; run it once with the same sizes first");
     const std::lock_guard regions_lock(regions.mutex);
-    state.carve_all(regions);
+    state.carve_all();
     block = state.heap.take(size);
     if (block == nullptr) {
       const auto region = static_cast<std::int64_t>(std::max(size, kLeastRegion));
       regions.all.emplace_back(region, stream, regions.source);
-      state.carve_all(regions);
+      state.carve_all();
       block = state.heap.take(size);
     }
   }

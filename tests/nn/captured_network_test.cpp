@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <pumice/core/cuda.hpp>
 #include <pumice/nn/captured_network.hpp>
 #include <pumice/ops/plan_record.hpp>
 
@@ -144,7 +145,10 @@ TEST(CapturedNetworkGpu, records_another_graph_for_another_size_in_the_same_memo
   Captured captured("second", 1500, DType::f16);
   const SparseTensor large = scene_for("second", 6000);
   const Answer first_of_large = captured.answer(large);
+  const std::int64_t before = cuda_memory_use(kGpu.index).current_bytes;
   const Answer first_of_small = captured.answer(captured.scan);
+  // A heap of its own would be a region of 64 MiB at least.
+  EXPECT_LT(cuda_memory_use(kGpu.index).current_bytes - before, 32 << 20);
   ASSERT_EQ(captured.graphs->graphs().size(), 2u);
   EXPECT_EQ(captured.graphs->graphs()[0].rows, 2048);
   EXPECT_EQ(captured.graphs->graphs()[1].rows, 8192);

@@ -268,10 +268,15 @@ def threads(count: int, device: str, seed: int, makers: Makers) -> str:
         wait(device)
         with ThreadPoolExecutor(2) as pool:
             together = list(pool.map(work, range(2), streams))
-    for number, (one, other) in enumerate(zip(alone, together)):
-        for what, left, right in zip(("losses", "scores", "weights"), one, other):
-            check(same(left, right), f"thread {number}: {what} are not those of one thread after the other")
+    check_same_work(alone, together, ["thread 0", "thread 1"], "one thread after the other")
     return f"two threads on two streams, {count:,} steps and {count:,} passes each: the bits of one after the other"
+
+
+def check_same_work(alone: list[Any], together: list[Any], names: list[str], whose: str) -> None:
+    """The losses, scores and weights of each are `whose` work `alone` made."""
+    for name, one, other in zip(names, alone, together):
+        for what, left, right in zip(("losses", "scores", "weights"), one, other):
+            check(same(left, right), f"{name}: {what} are not those of {whose}")
 
 
 def gpus(count: int, device: str, seed: int, makers: Makers) -> str:
@@ -298,9 +303,7 @@ def gpus(count: int, device: str, seed: int, makers: Makers) -> str:
         alone = [work(number, places[0]) for number in range(2)]
         with ThreadPoolExecutor(2) as pool:
             together = list(pool.map(work, range(2), places))
-    for number, (one, other) in enumerate(zip(alone, together)):
-        for what, left, right in zip(("losses", "scores", "weights"), one, other):
-            check(same(left, right), f"{places[number]}: {what} are not those of {places[0]} alone")
+    check_same_work(alone, together, places, f"{places[0]} alone")
     return f"two threads on {' and '.join(places)}, {count:,} steps and {count:,} passes each: the bits of one after the other"
 
 

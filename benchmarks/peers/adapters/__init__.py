@@ -28,8 +28,8 @@ def kind_of(name: str) -> type[Library]:
 def look_for(name: str) -> type[Library]:
     """Its class; Absent where it has a process of its own, which is not started for a package that is not there."""
     kind = kind_of(name)
-    if kind.own_process and importlib.util.find_spec(kind.package) is None:
-        raise Absent(f"{name} is left out: there is no package {kind.package}")
+    if kind.own_process and importlib.util.find_spec(kind.to_import) is None:
+        raise Absent(f"{name} is left out: there is no package {kind.to_import}")
     return kind
 
 

@@ -32,7 +32,7 @@ class Library:
     name = ""  # in tables
     layout = ""  # a row of pumice.convert.LAYOUTS
     own_process = False  # whether it may end the process that uses it
-    package = ""  # to import, of one with a process of its own
+    to_import = ""  # the name of its package, of one with a process of its own
     half_under_autocast = False  # whether autocast leaves it alone, so that its features have to be in half precision
     float32_only = False
     keeps_maps = ""  # why a second pass over one tensor makes its maps again; empty where it does not

@@ -10,7 +10,7 @@ class Minkowski(Library):
     name = "MinkowskiEngine"
     layout = "minkowski"
     own_process = True
-    package = "MinkowskiEngine"
+    to_import = "MinkowskiEngine"
     float32_only = True
     other_sites = "its strided convolutions make the cells of the inputs, not all that an input reaches"
 

@@ -23,7 +23,7 @@ class TorchSparse(Library):
     name = "TorchSparse++"
     layout = "torchsparse"
     own_process = True
-    package = "torchsparse"
+    to_import = "torchsparse"
     half_under_autocast = True
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ class WarpConvNet(Library):
     name = "WarpConvNet"
     layout = "warpconvnet"
     own_process = True
-    package = "warpconvnet"
+    to_import = "warpconvnet"
     other_sites = "its strided convolutions make the cells of the inputs, not all that an input reaches"
 
     def __init__(self) -> None:

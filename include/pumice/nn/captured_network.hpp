@@ -41,8 +41,9 @@ struct CaptureOptions {
 ///     const nn::SparseTensor y = fast.forward(coordinates, features, {.batch_size = 1});
 ///     const auto rows = y.coordinates->rows().wait_for_host(stream);   // raises what went wrong
 ///
-/// Graphs of all sizes work in the same memory, that of the largest. A graph keeps the plans that it was recorded with; where others are in use since (tuning stored
-/// some), the next scan is recorded anew. For one thread at a time.
+/// Graphs of all sizes work in the same memory, that of the largest. A graph keeps the plans that
+/// it was recorded with; where others are in use since (tuning stored some), the next scan is
+/// recorded anew. For one thread at a time.
 class CapturedNetwork {
  public:
   /// `network` is on the device of `stream`, which is not the default stream.

@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -94,25 +95,17 @@ def _batch_norm(
     training: bool = False,
     momentum: float = 0.1,
     eps: float = 1e-5,
+    *,
+    statistics_only: bool = False,
 ) -> Tensor:
-    return batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, count=count)
+    def counted(rows: Tensor) -> Tensor:
+        return batch_norm(rows, weight, bias, running_mean, running_var, training, momentum, eps, count=count)
 
-
-def _statistics(
-    count: Count,
-    input: Tensor,
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    training: bool = False,
-    momentum: float = 0.1,
-    eps: float = 1e-5,
-) -> Tensor:
-    rest = (running_mean, running_var, weight, bias, training, momentum, eps)
+    if not statistics_only:
+        return counted(input)
     if not training:
-        return functional.batch_norm(input, *rest)
-    return _clear_around(lambda rows: _batch_norm(count, rows, *rest), input, count)
+        return functional.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+    return _clear_around(counted, input, count)
 
 
 def _layer_norm(
@@ -144,4 +137,4 @@ _TWINS: dict[Any, Callable[..., Tensor]] = {
     functional.layer_norm: _layer_norm,
     **{function: _of_rows(function) for function in _ROW_BY_ROW},
 }
-_STATISTICS: dict[Any, Callable[..., Tensor]] = {functional.batch_norm: _statistics}
+_STATISTICS: dict[Any, Callable[..., Tensor]] = {functional.batch_norm: partial(_batch_norm, statistics_only=True)}

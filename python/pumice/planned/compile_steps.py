@@ -66,8 +66,9 @@ def compile_step(
             what it makes of each, as `Voxelizer(at_points=True)` does.
     Returns:
         A function of (coords, features, labels, batch_size=1, spatial_shape=None, stride=None), of (a sparse tensor,
-        labels), for models on graphs of (features of nodes, edges, more, labels), or with `voxelize` of (points, features=all columns, labels, batch=None, batch_size=1), that returns the
-        loss, a scalar of no dimension on the device. Labels are last, or named.
+        labels), for models on graphs of (features of nodes, edges, more, labels), or with `voxelize` of (points, features=all
+        columns, labels, batch=None, batch_size=1), that returns the loss, a scalar of no dimension on the device. Labels are
+        last, or named.
     Raises:
         UserError: for what is none of these, for modules with hooks, for a loss without an ignore index, and for
             a DistributedDataParallel with communication hooks, static_graph, mixed_precision or SyncBatchNorm.

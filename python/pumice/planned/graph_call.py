@@ -16,7 +16,7 @@ from .._edges import is_edge_index, plain_edges
 from .._tensors import check_floating
 from ..graph import Graph
 from ..typed_graph import TypedGraph, check_range
-from .rows_seen import ALONE, RowsSeen, Sighting
+from .rows_seen import ALONE, RowsSeen, Sighting, rows_in
 from .scans import OWN, Kind, check_matrix, kind_for
 from .sizes import STEP, capacity_for, capacity_for_edges
 
@@ -205,7 +205,7 @@ def graph_call_of(
         if at < of_nodes:
             arguments.append(_of_rows(value, nodes.index(value.shape[0]), len(nodes)))
             continue
-        sighting = seen.look((layout, at), value.shape[0] if value.dim() > 0 else -1, sizes)
+        sighting = seen.look((layout, at), rows_in(value), sizes)
         sightings.append(sighting)
         argument, sure = _argument_of(value, sighting, len(nodes), names[at])
         arguments.append(argument)
@@ -282,7 +282,7 @@ def _constant(value: Any) -> Argument:
 
 def _argument_of(value: Tensor, sighting: Sighting, nodes: int, name: str) -> tuple[Argument, bool]:
     """What a tensor is, and whether it is sure which nodes or edges it goes with, if it goes with any."""
-    places = sorted(at for at in sighting.possible if isinstance(at, int))
+    places = sighting.places
     if not places:
         return Argument(WHOLE_TENSOR, key=(value.dtype, tuple(value.shape))), True
     if name.startswith("edge_") and places[-1] >= nodes:

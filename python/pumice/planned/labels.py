@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 from .. import _C
 from .._checks import kind_of
 from .graph_call import WHOLE_TENSOR, GraphCall
-from .rows_seen import ALONE, RowsSeen, Sighting
+from .rows_seen import ALONE, RowsSeen, Sighting, rows_in
 
 
 class Labels(NamedTuple):
@@ -41,19 +41,18 @@ class Labels(NamedTuple):
                     f"labels are on {tensor.device} and features on {scan.features.device}: .to() brings one to the other"
                 )
         layout = "labels", str(structure), scan.layout if isinstance(scan, GraphCall) else None
-        sightings = [seen.look((layout, at), _rows(tensor), scan.sizes) for at, tensor in enumerate(tensors)]
+        sightings = [seen.look((layout, at), rows_in(tensor), scan.sizes) for at, tensor in enumerate(tensors)]
         if isinstance(given, Tensor) and isinstance(scan, GraphCall) and _are_of_first_nodes(given, scan, sightings[0]):
             given = _with_others(given, scan.rows, ignore_index)
             tensors, sightings = [given], [seen.look(sightings[0].key, scan.rows, scan.sizes)]
-        possible = [sorted(place for place in one.possible if isinstance(place, int)) for one in sightings]
-        places = [some[0] if some else None for some in possible]
+        places = [min(one.places, default=None) for one in sightings]
         shapes = tuple(
             (tensor.dtype, tuple(tensor.shape if place is None else tensor.shape[1:]), place)
             for tensor, place in zip(tensors, places)
         )
         key = str(structure), shapes
-        rebuild = lambda made: tree_unflatten(made, structure)  # noqa: E731
-        return cls(given, tensors, tuple(places), rebuild, key, sightings, all(len(some) <= 1 for some in possible))
+        is_clear = all(len(one.places) <= 1 for one in sightings)
+        return cls(given, tensors, tuple(places), lambda made: tree_unflatten(made, structure), key, sightings, is_clear)
 
     @property
     def doubt(self) -> str:
@@ -68,17 +67,13 @@ class Labels(NamedTuple):
         )
 
 
-def _rows(tensor: Tensor) -> int:
-    return tensor.shape[0] if tensor.dim() > 0 else -1
-
-
 def _are_of_first_nodes(labels: Tensor, call: GraphCall, sighting: Sighting) -> bool:
     """Whether they are classes of the first nodes alone: of fewer than there are, and of no other rows of the call."""
     if labels.dim() != 1 or labels.is_floating_point() or labels.is_complex() or not 0 < labels.shape[0] < call.rows:
         return False
-    if any(isinstance(place, int) for place in sighting.possible):
+    if sighting.places:
         return False
-    whole = [_rows(value) for value, argument in zip(call.values, call.arguments) if argument.kind == WHOLE_TENSOR]
+    whole = [rows_in(value) for value, argument in zip(call.values, call.arguments) if argument.kind == WHOLE_TENSOR]
     return labels.shape[0] not in whole
 
 

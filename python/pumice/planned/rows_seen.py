@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple, Union
 
+from torch import Tensor
+
 ALONE = "alone"  # rows that follow nothing: a tensor that is what it is in every call
 Follows = Union[int, str]  # a place in the sizes of a call, or ALONE
 
@@ -16,6 +18,16 @@ class Sighting(NamedTuple):
     key: Hashable
     rows: int
     possible: frozenset[Follows]
+
+    @property
+    def places(self) -> list[int]:
+        """Of what there may be a row for each, in the sizes of the call."""
+        return sorted(place for place in self.possible if isinstance(place, int))
+
+
+def rows_in(tensor: Tensor) -> int:
+    """How many rows; -1 for a single number, which has none."""
+    return tensor.shape[0] if tensor.dim() > 0 else -1
 
 
 class RowsSeen:
