@@ -9,6 +9,7 @@
 
 #include <pumice/coords/row_trouble.h>
 #include <pumice/coords/voxelize_arguments.h>
+#include <pumice/grid/digit_counts.h>
 
 namespace pumice {
 
@@ -65,22 +66,34 @@ PUMICE_DEVICE PointFate quantise_point(const QuantiseArguments& a, int64_t point
   return without_cell ? PointFate::without_cell : PointFate::kept;
 }
 
+/// A block kQuantisePoints points, and how often each digit of their keys occurs.
 PUMICE_KERNEL PUMICE_THREADS(kVoxelizeThreads) void quantise_points(
     PUMICE_ARGUMENT(QuantiseArguments) a) {
+  PUMICE_BLOCK_SHARED(DigitCounts, counts);
   if (global_thread_index() == 0 && a.points.poisoned()) *a.kept = kPoison;
   const int64_t points = a.points.rows();
-  const int64_t point = global_thread_index();
-  PointFate fate = PointFate::left_out;
-  if (point < points) {
-    uint64_t key = 0;
-    fate = quantise_point(a, point, key);
-    if (fate == PointFate::without_cell) note_row(a.outside, static_cast<uint32_t>(point));
-    if (fate == PointFate::left_out) key = uint64_t{1} << key_bits(a.layout);
-    if (fate == PointFate::without_cell) key = 0;
-    a.keys[point] = key;
+  const int64_t first = int64_t{block_index()} * kQuantisePoints;
+  if (first >= points) return;
+  const bool counting = a.totals.count != nullptr;
+  if (counting) counts.clear<kVoxelizeThreads>(a.totals.digits);
+  int kept = 0;   // by the threads of the warp
+  PUMICE_UNROLL
+  for (int item = 0; item < kQuantiseItems; ++item) {
+    const int64_t point = first + item * kVoxelizeThreads + thread_index();
+    PointFate fate = PointFate::left_out;
+    if (point < points) {
+      uint64_t key = 0;
+      fate = quantise_point(a, point, key);
+      if (fate == PointFate::without_cell) note_row(a.outside, static_cast<uint32_t>(point));
+      if (fate == PointFate::left_out) key = uint64_t{1} << key_bits(a.layout);
+      if (fate == PointFate::without_cell) key = 0;
+      a.keys[point] = key;
+      if (counting) counts.count(a.totals.digits, key);
+    }
+    kept += popcount(warp_ballot(fate != PointFate::left_out));
   }
-  const auto kept = popcount(warp_ballot(fate != PointFate::left_out));
   if (lane_index() == 0 && kept > 0) atomic_add(a.kept, static_cast<int64_t>(kept));
+  if (counting) counts.add_to<kVoxelizeThreads>(a.totals);
 }
 
 /// A NaN wins, so that it is not lost.

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <pumice/coords/level_arguments.h>
+#include <pumice/grid/sort_arguments.h>
 
 namespace pumice {
 
 inline constexpr int kVoxelizeThreads = 256;
+inline constexpr int kQuantiseItems = 4;   // points of a thread: digits are counted once a block
+inline constexpr int kQuantisePoints = kVoxelizeThreads * kQuantiseItems;
 inline constexpr int kPointAxes = 3;
 
 struct QuantiseArguments {
@@ -22,6 +25,7 @@ struct QuantiseArguments {
   int32_t shape[kPointAxes] = {};   // as are those whose cell is outside [0, shape); 0: none is
   KeyLayout layout{};
   uint64_t* keys = nullptr;        // of a point that is left out: the bit above all keys
+  DigitTotals totals{};            // of the keys; null where the sort does without
   RowTrouble* outside = nullptr;   // points that are not finite, or have no key
   int64_t* kept = nullptr;         // zeroed; how many are not left out; poison where points are
 };

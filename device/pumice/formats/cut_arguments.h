@@ -2,6 +2,7 @@
 // fewer.
 #pragma once
 
+#include <pumice/grid/sort_arguments.h>
 #include <pumice/maps/match_arguments.h>
 #include <pumice/shared/status.h>
 #include <pumice/shared/tile_map.h>
@@ -15,8 +16,9 @@ inline constexpr int kMostRankedOffsets = 1024;
 inline constexpr int kMaskKeyBits = 63;   // seven passes of a sort
 
 inline constexpr int kOrderThreads = 256;
+inline constexpr int kOrderItems = 4;   // rows of a thread: digits are counted once a block
+inline constexpr int kOrderRows = kOrderThreads * kOrderItems;
 inline constexpr int kTileThreads = 256;
-inline constexpr int kPlanThreads = 1024;
 inline constexpr int kPairThreads = 256;   // and rows of a tile of pairs
 
 /// One map on its way from what was found to tiles or pair lists. Null where nobody wants it.
@@ -26,15 +28,14 @@ struct CutTask {
 
   int32_t splits = 0;   // 0: no tiles are wanted
   int32_t tile_rows = 0;
-  int32_t tile_site = 0;   // who is named where tiles or entries need more room
-  int32_t entry_site = 0;
-  int64_t* ordered_rows = nullptr;   // how many outputs there are to be ordered
-  void* keys = nullptr;              // u32 or u64 [splits, out capacity], to be sorted
+  int32_t entry_site = 0;                // who is named where entries need more room
+  int64_t* ordered_rows = nullptr;       // how many outputs there are to be ordered
+  void* keys = nullptr;                  // u32 or u64 [splits, out capacity], to be sorted
+  DigitTotals totals[kMaxSplits] = {};   // of those keys; null where the sort does without
   uint32_t* unsorted = nullptr;   // [splits, out capacity] to be ranks as they come; then no keys
   const uint32_t* sorted = nullptr;   // [splits, out capacity] ranks in the order that tiles have
-  uint32_t* block_mask = nullptr;     // [tile_capacity, blocks of a tile, words]
-  int32_t* tile_entries = nullptr;    // [tile_capacity] how many
-  int32_t* entry_begin = nullptr;     // [tile_capacity] where
+  uint64_t* tile_sums = nullptr;      // [tile_capacity] zeroed: entries, grid/look_back.h
+  uint32_t* tile_ticket = nullptr;    // zeroed
   TileRun* tile_order = nullptr;      // [tile_capacity]
   TileEntry* entry = nullptr;         // [entry_capacity]
   TileEntry* mirrored = nullptr;      // [entry_capacity] the same entries, offsets from the last on
@@ -48,7 +49,8 @@ struct CutTask {
   int64_t* offset_begin = nullptr;   // [volume + 1]
   int32_t* pair_in = nullptr;        // [pair_capacity]
   int32_t* pair_out = nullptr;       // [pair_capacity]
-  uint32_t* tile_pairs = nullptr;    // [volume, pair tiles]
+  uint32_t* pair_sums = nullptr;     // [pair tiles, volume] zeroed: pairs, grid/look_back.h
+  uint32_t* pair_ticket = nullptr;   // zeroed
   int64_t* pair_count = nullptr;
   int64_t pair_capacity = 0;
   int32_t pair_site = 0;

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <pumice/formats/cut_arguments.h>
+#include <pumice/grid/digit_counts.h>
 #include <pumice/maps/batch_task.h>
 
 namespace pumice {
@@ -75,7 +76,31 @@ template <class Key> PUMICE_DEVICE Key short_key(const uint16_t* labels, uint32_
   return gray_decode(code);
 }
 
-/// One thread a row; each writes a key for each split.
+/// The keys of a chunk of rows in one split, and how often each of their digits occurs; for a whole
+/// block.
+template <class Key>
+PUMICE_DEVICE void write_split_keys(const CutTask& task, const uint16_t* labels, int split,
+                                    Key* keys, int64_t first, int64_t rows) {
+  PUMICE_BLOCK_SHARED(DigitCounts, counts);
+  const DigitTotals& totals = task.totals[split];
+  const bool counting = totals.count != nullptr;
+  if (counting) counts.clear<kOrderThreads>(totals.digits);
+  const bool is_short = task.splits == 1 && task.map.words == 1;
+  PUMICE_UNROLL
+  for (int item = 0; item < kOrderItems; ++item) {
+    const int64_t rank = first + item * kOrderThreads + thread_index();
+    if (rank >= rows) continue;
+    const uint32_t* const mask = task.map.mask + rank * task.map.words;
+    const Key key = is_short ? short_key<Key>(labels, *mask)
+                             : static_cast<Key>(split_key(task, labels, mask, split));
+    keys[rank] = key;
+    if (counting) counts.count(totals.digits, key);
+  }
+  if (counting) counts.add_to<kOrderThreads>(totals);
+  block_sync();   // before the next split clears the counts
+}
+
+/// A block kOrderRows rows.
 template <class Key> PUMICE_DEVICE void write_gray_keys(const CutBatch& batch) {
   using Counts = uint32_t[kMostRankedOffsets];
   using Labels = uint16_t[kMostRankedOffsets];
@@ -84,27 +109,23 @@ template <class Key> PUMICE_DEVICE void write_gray_keys(const CutBatch& batch) {
   const auto [task, chunk] = task_of_block(batch);
   const int volume = task.map.relation.window.volume;
   const int64_t rows = rows_of(batch.set, task.map);
+  const int64_t first = int64_t{chunk} * kOrderRows;
   if (chunk == 0 && thread_index() == 0) *task.ordered_rows = rows;
+  if (chunk > 0 && first >= rows) return;
   const bool ranks = volume <= kMostRankedOffsets;
   if (ranks) rank_offsets(task, counts, ranked);
   for (int k = thread_index(); chunk == 0 && k < volume; k += kOrderThreads)
     task.label[k] = ranks ? ranked[k] : static_cast<uint16_t>(k);
-  const int64_t rank = int64_t{chunk} * kOrderThreads + thread_index();
-  if (rank >= rows) return;
   const int64_t capacity = batch.set[task.map.out_set].rows.capacity;
-  if (task.unsorted != nullptr) {
-    for (int split = 0; split < task.splits; ++split)
-      task.unsorted[split * capacity + rank] = static_cast<uint32_t>(rank);
-    return;
-  }
-  Key* const keys = static_cast<Key*>(task.keys) + rank;
-  if (task.splits == 1 && task.map.words == 1) {
-    *keys = short_key<Key>(ranked, task.map.mask[rank]);
-    return;
-  }
   for (int split = 0; split < task.splits; ++split) {
-    keys[split * capacity] = static_cast<Key>(
-        split_key(task, ranks ? ranked : nullptr, task.map.mask + rank * task.map.words, split));
+    if (task.unsorted == nullptr) {
+      write_split_keys(task, ranks ? ranked : nullptr, split,
+                       static_cast<Key*>(task.keys) + split * capacity, first, rows);
+      continue;
+    }
+    for (int64_t rank = first + thread_index(); rank < first + kOrderRows && rank < rows;
+         rank += kOrderThreads)
+      task.unsorted[split * capacity + rank] = static_cast<uint32_t>(rank);
   }
 }
 

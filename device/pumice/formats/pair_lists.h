@@ -6,23 +6,20 @@
 //   rank  1    ..11      ─▶   offset 0: ranks 0 2      offset 1: rank 2 …
 //   rank  2    11..
 //
-//   count_pairs   a block a tile: pairs of each offset in it
-//   sum_pairs     a block an offset: pairs before each tile; the first also the offsets' beginnings
-//   write_pairs   a block a tile: each pair to where the sums say
+// One launch for all lists of a batch, a block a tile: how many pairs of each offset the tile has,
+// how many the tiles before it have, by looking back (grid/look_back.h), and each pair to where
+// that says. Where the offsets begin follows from what matching counted.
 #pragma once
 
 #include <pumice/block/scan.h>
 #include <pumice/formats/cut_arguments.h>
+#include <pumice/grid/look_back.h>
 #include <pumice/maps/input_row.h>
 #include <pumice/thread/report.h>
 
 namespace pumice {
 
 inline constexpr int kPairWarps = kPairThreads / kWarpThreads;
-
-PUMICE_DEVICE int64_t pair_tiles(int64_t rows) {
-  return (rows + kPairThreads - 1) / kPairThreads;
-}
 
 /// Lane k receives the word whose bit l is bit k of lane l's word: the square of bits, turned.
 PUMICE_DEVICE uint32_t turn_bits(uint32_t word) {
@@ -42,28 +39,7 @@ PUMICE_DEVICE uint32_t mask_word(const CutTask& task, int64_t rank, int64_t rows
 /// For each warp of a tile and each offset of a word, the ranks that have it.
 using TurnedMasks = uint32_t[kPairWarps][kWarpThreads];
 
-PUMICE_KERNEL PUMICE_THREADS(kPairThreads) void count_pairs(PUMICE_ARGUMENT(CutBatch) batch) {
-  PUMICE_BLOCK_SHARED(TurnedMasks, turned);
-  const auto [task, tile] = task_of_block(batch);
-  const int64_t rows = rows_of(batch.set, task.map);
-  const int64_t first = int64_t{tile} * kPairThreads;
-  const int64_t rank = first + thread_index();
-  if (first >= rows) return;
-  for (int word = 0; word < task.map.words; ++word) {
-    turned[warp_index()][lane_index()] = turn_bits(mask_word(task, rank, rows, word));
-    block_sync();
-    const int k = word * kWarpThreads + lane_index();
-    if (warp_index() == 0 && k < task.map.relation.window.volume) {
-      int count = 0;
-      for (int warp = 0; warp < kPairWarps; ++warp)
-        count += popcount(turned[warp][lane_index()]);
-      task.tile_pairs[int64_t{k} * pair_tiles(rows) + tile] = static_cast<uint32_t>(count);
-    }
-    block_sync();
-  }
-}
-
-/// The pairs of the offsets before `k`, and in the last place all of them.
+/// For the list: where the pairs of each offset begin, and how many there are. For one whole block.
 PUMICE_DEVICE void begin_offsets(const CutBatch& batch, const CutTask& task) {
   int64_t before = 0;
   for (int first = 0; first < task.map.relation.window.volume; first += kPairThreads) {
@@ -82,54 +58,62 @@ PUMICE_DEVICE void begin_offsets(const CutBatch& batch, const CutTask& task) {
     report(batch.status, kOverCapacity, task.pair_site, before, task.pair_capacity);
 }
 
-/// One block an offset. What is counted in a tile becomes the pairs of the offset in those before.
-PUMICE_KERNEL PUMICE_THREADS(kPairThreads) void sum_pairs(PUMICE_ARGUMENT(CutBatch) batch) {
-  const auto [task, k] = task_of_block(batch);
-  const int64_t tiles = pair_tiles(rows_of(batch.set, task.map));
-  if (k == 0) begin_offsets(batch, task);
-  uint32_t* const pairs = task.tile_pairs + k * tiles;
-  uint32_t before = 0;
-  for (int64_t first = 0; first < tiles; first += kPairThreads) {
-    const int64_t tile = first + thread_index();
-    uint32_t total = 0;
-    const uint32_t begin =
-        before + block_exclusive_sum<kPairThreads>(tile < tiles ? pairs[tile] : 0, total);
-    if (tile < tiles) pairs[tile] = begin;
-    before += total;
+/// Where the pairs of a word's offsets go that a warp finds in a tile, for the first of each.
+using PairPlaces = int64_t[kPairWarps][kWarpThreads];
+
+/// For one warp. `before` are the pairs of all offsets of earlier words, and becomes those of the
+/// next word's.
+PUMICE_DEVICE void place_pairs(const CutTask& task, int32_t tile, int word,
+                               const TurnedMasks& turned, PairPlaces& places, int64_t& before) {
+  const int64_t volume = task.map.relation.window.volume;
+  const int64_t k = word * kWarpThreads + lane_index();
+  uint32_t here = 0;
+  for (int warp = 0; warp < kPairWarps; ++warp)
+    here += static_cast<uint32_t>(popcount(turned[warp][lane_index()]));
+  const int64_t of_offset = k < volume ? task.map.offset_count[k] : 0;
+  const int64_t through = warp_inclusive_sum(of_offset);
+  int64_t place = before + through - of_offset;
+  before += warp_shuffle(through, kWarpThreads - 1);
+  if (k < volume) {
+    say_part(task.pair_sums + k, volume, tile, here);
+    const uint32_t in_tiles_before = look_back(task.pair_sums + k, volume, tile);
+    say_sum(task.pair_sums + k, volume, tile, in_tiles_before + here);
+    place += in_tiles_before;
+  }
+  for (int warp = 0; warp < kPairWarps; ++warp) {
+    places[warp][lane_index()] = place;
+    place += popcount(turned[warp][lane_index()]);
   }
 }
 
-// Asking for six blocks at once frees 42 registers a thread; left alone, the assembler aims at 32
-// and spills one.
-PUMICE_KERNEL PUMICE_THREADS(kPairThreads, 6) void write_pairs(PUMICE_ARGUMENT(CutBatch) batch) {
-  using Places = int64_t[kPairWarps][kWarpThreads];
+/// Blocks take tiles in the order in which they start. Pairs that there is no room for are left
+/// out.
+// Four blocks at once leave the 54 registers that sm_90a takes; with five, or left alone, the
+// assembler spills one or two.
+PUMICE_KERNEL PUMICE_THREADS(kPairThreads, 4) void list_pairs(PUMICE_ARGUMENT(CutBatch) batch) {
   PUMICE_BLOCK_SHARED(TurnedMasks, turned);
-  PUMICE_BLOCK_SHARED(Places, places);   // of each warp's first pair of an offset
-  const auto [task, tile] = task_of_block(batch);
-  if (RowCountRef{task.pair_count, task.pair_capacity}.poisoned()) return;
+  PUMICE_BLOCK_SHARED(PairPlaces, places);
+  const auto [task, number] = task_of_block(batch);
+  const int32_t tile = take_tile(task.pair_ticket);
+  if (tile == 0) begin_offsets(batch, task);
   const int64_t rows = rows_of(batch.set, task.map);
   const int64_t first = int64_t{tile} * kPairThreads;
   const int64_t rank = first + thread_index();
   if (first >= rows) return;
   const CoordinateSetRef& out = batch.set[task.map.out_set];
   const int32_t row = rank < rows ? row_of_rank(out.order, static_cast<int32_t>(rank)) : -1;
+  int64_t before = 0;
   for (int word = 0; word < task.map.words; ++word) {
     const uint32_t mine = mask_word(task, rank, rows, word);
     turned[warp_index()][lane_index()] = turn_bits(mine);
     block_sync();
-    const int k = word * kWarpThreads + lane_index();
-    if (warp_index() == 0 && k < task.map.relation.window.volume) {
-      int64_t place = task.offset_begin[k] + task.tile_pairs[int64_t{k} * pair_tiles(rows) + tile];
-      for (int warp = 0; warp < kPairWarps; ++warp) {
-        places[warp][lane_index()] = place;
-        place += popcount(turned[warp][lane_index()]);
-      }
-    }
+    if (warp_index() == 0) place_pairs(task, tile, word, turned, places, before);
     block_sync();
     for (uint32_t left = mine; left != 0; left &= left - 1) {
       const int bit = lowest_bit(left);
       const int64_t to =
           places[warp_index()][bit] + popcount(turned[warp_index()][bit] & lanes_below());
+      if (to >= task.pair_capacity) continue;
       task.pair_in[to] =
           input_row(batch.set, task.map, word * kWarpThreads + bit, static_cast<int32_t>(rank));
       task.pair_out[to] = row;

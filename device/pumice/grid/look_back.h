@@ -70,4 +70,15 @@ template <class Word> PUMICE_DEVICE Word look_back(Word* states, int64_t stride,
   return before;
 }
 
+/// What there is up to the end of `tile`, for whoever is behind it; waits until it has been said.
+template <class Word>
+PUMICE_DEVICE Word sum_through(const Word* states, int64_t stride, int32_t tile) {
+  Word said = load_relaxed(states + tile * stride);
+  while ((said & kTileSaidSum<Word>) == 0) {
+    pause_polling();
+    said = load_relaxed(states + tile * stride);
+  }
+  return said & (kTileSaidPart<Word> - 1);
+}
+
 }   // namespace pumice

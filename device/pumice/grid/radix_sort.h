@@ -3,7 +3,8 @@
 //
 //   keys      │ tile 0 │ tile 1 │ tile 2 │ …     2,048 keys a tile, a block each
 //
-//   sort_count     how many keys have each digit of each pass: no pass changes that
+//   sort_count     how many keys have each digit of each pass: no pass changes that; left out
+//                  where whoever writes the keys counts (grid/digit_counts.h)
 //   sort_scatter   a launch a pass: each key to the place where its digit's keys begin
 //                  + those of its digit in the tiles before (grid/look_back.h, a thread a digit)
 //                  + its rank in the tile (block/digit_ranks.h); keys of one digit leave the tile
@@ -16,19 +17,10 @@
 
 #include <pumice/block/digit_ranks.h>
 #include <pumice/block/scan.h>
+#include <pumice/grid/digit_counts.h>
 #include <pumice/grid/look_back.h>
-#include <pumice/grid/sort_arguments.h>
 
 namespace pumice {
-
-template <class Key> PUMICE_DEVICE uint32_t digit_of(Key key, int shift, int bits) {
-  return static_cast<uint32_t>(key >> shift) & ((uint32_t{1} << bits) - 1);
-}
-
-PUMICE_DEVICE int digit_bits(const SortDigits& digits, int pass) {
-  const int left = digits.bits - pass * digits.width;
-  return left < digits.width ? left : digits.width;
-}
 
 /// The segment that this block of a launch works for.
 template <class Key> PUMICE_DEVICE int segment_of_block(const SortBatch<Key>& batch) {
@@ -38,34 +30,6 @@ template <class Key> PUMICE_DEVICE int segment_of_block(const SortBatch<Key>& ba
   return at;
 }
 
-/// How many keys of a block have each digit of each pass.
-struct DigitCounts {
-  uint32_t of[kMostSortPasses][kSortDigits];
-
-  /// For a whole block of kThreads.
-  template <int kThreads> PUMICE_DEVICE void clear(const SortDigits& digits) {
-    for (int pass = 0; pass < digits.passes; ++pass) {
-      for (int digit = thread_index(); digit < kSortDigits; digit += kThreads)
-        of[pass][digit] = 0;
-    }
-    block_sync();
-  }
-  template <class Key> PUMICE_DEVICE void count(const SortDigits& digits, Key key) {
-    for (int pass = 0; pass < digits.passes; ++pass)
-      atomic_add(&of[pass][digit_of(key, pass * digits.width, digit_bits(digits, pass))], 1u);
-  }
-  /// To the segment's totals; for a whole block.
-  template <int kThreads> PUMICE_DEVICE void add_to(const SortSegment& segment) {
-    block_sync();
-    for (int pass = 0; pass < segment.digits.passes; ++pass) {
-      for (int digit = thread_index(); digit < kSortDigits; digit += kThreads) {
-        const uint32_t mine = of[pass][digit];
-        if (mine > 0) atomic_add(&segment.totals[pass * kSortDigits + digit], mine);
-      }
-    }
-  }
-};
-
 /// One block a tile.
 template <class Key> PUMICE_DEVICE void count_digits(const SortBatch<Key>& batch) {
   PUMICE_BLOCK_SHARED(DigitCounts, counts);
@@ -74,7 +38,7 @@ template <class Key> PUMICE_DEVICE void count_digits(const SortBatch<Key>& batch
   const int64_t rows = segment.rows.rows();
   const int64_t first = int64_t{block_index() - batch.first_block[number]} * kSortTile;
   if (first >= rows) return;
-  counts.clear<kSortThreads>(segment.digits);
+  counts.clear<kSortThreads>(segment.totals.digits);
   const Key* const keys = batch.keys[0] + segment.first;
   Key key[kSortItems];
   PUMICE_UNROLL
@@ -85,9 +49,9 @@ template <class Key> PUMICE_DEVICE void count_digits(const SortBatch<Key>& batch
   PUMICE_UNROLL
   for (int item = 0; item < kSortItems; ++item) {
     if (first + item * kSortThreads + thread_index() < rows)
-      counts.count(segment.digits, key[item]);
+      counts.count(segment.totals.digits, key[item]);
   }
-  counts.add_to<kSortThreads>(segment);
+  counts.add_to<kSortThreads>(segment.totals);
 }
 
 /// The pairs of a tile in the order of a digit.
@@ -156,7 +120,7 @@ template <class Key> PUMICE_DEVICE void scatter_by_digit(const SortBatch<Key>& b
   pairs.load(batch.keys[from] + segment.first,
              pass > 0 || batch.has_values != 0 ? batch.values[from] + segment.first : nullptr,
              warp_first_element<kSortItems>(tile_first) + lane_index(), rows,
-             pass * segment.digits.width, digit_bits(segment.digits, pass));
+             pass * segment.totals.digits.width, digit_bits(segment.totals.digits, pass));
   uint32_t* const states =
       segment.states + int64_t{pass} * segment.tiles * kSortDigits + thread_index();
   say_part(states, kSortDigits, tile, pairs.ranks.count);
@@ -165,8 +129,8 @@ template <class Key> PUMICE_DEVICE void scatter_by_digit(const SortBatch<Key>& b
   begin[thread_index()] = mine;
   block_sync();
   pairs.sort_into(begin, sorted);
-  const uint32_t lower_digits =
-      block_exclusive_sum<kSortThreads>(segment.totals[pass * kSortDigits + thread_index()], total);
+  const uint32_t lower_digits = block_exclusive_sum<kSortThreads>(
+      segment.totals.count[pass * kSortDigits + thread_index()], total);
   const uint32_t before = look_back(states, kSortDigits, tile);
   say_sum(states, kSortDigits, tile, before + pairs.ranks.count);
   position[thread_index()] = lower_digits + before - mine;
@@ -175,8 +139,8 @@ template <class Key> PUMICE_DEVICE void scatter_by_digit(const SortBatch<Key>& b
   const int here = left < kSortTile ? static_cast<int>(left) : kSortTile;
   Key* const keys = batch.keys[1 - from] + segment.first;
   uint32_t* const values = batch.values[1 - from] + segment.first;
-  const int shift = pass * segment.digits.width;
-  const int bits = digit_bits(segment.digits, pass);
+  const int shift = pass * segment.totals.digits.width;
+  const int bits = digit_bits(segment.totals.digits, pass);
   for (int i = thread_index(); i < here; i += kSortThreads) {
     const Key key = sorted.key[i];
     const uint32_t to = position[digit_of(key, shift, bits)] + static_cast<uint32_t>(i);
@@ -192,12 +156,13 @@ template <class Key> PUMICE_DEVICE void sort_all_passes(const SortBatch<Key>& ba
   const SortSegment& segment = batch.segment[block_index()];
   const int64_t rows = segment.rows.rows();
   const int64_t first = warp_first_element<kSortItems>(0) + lane_index();
-  for (int pass = 0; pass < segment.digits.passes; ++pass) {
+  for (int pass = 0; pass < segment.totals.digits.passes; ++pass) {
     const int from = pass % 2;
     SortTile<Key, kSmallSortThreads> pairs;
     pairs.load(batch.keys[from] + segment.first,
                pass > 0 || batch.has_values != 0 ? batch.values[from] + segment.first : nullptr,
-               first, rows, pass * segment.digits.width, digit_bits(segment.digits, pass));
+               first, rows, pass * segment.totals.digits.width,
+               digit_bits(segment.totals.digits, pass));
     uint32_t total = 0;
     const uint32_t lower_digits = block_exclusive_sum<kSmallSortThreads>(pairs.ranks.count, total);
     if (thread_index() < kSortDigits) position[thread_index()] = lower_digits;

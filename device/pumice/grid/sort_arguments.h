@@ -24,13 +24,18 @@ struct SortDigits {
   int32_t bits = 0;
 };
 
+/// How many keys of a segment have each digit of each pass; null where nobody counts.
+struct DigitTotals {
+  SortDigits digits{};
+  uint32_t* count = nullptr;   // [passes, kSortDigits] zeroed
+};
+
 /// Pairs that are sorted among themselves: `rows` from pair `first` of the buffers on.
 struct SortSegment {
   RowCountRef rows;
   int64_t first = 0;
-  SortDigits digits{};
+  DigitTotals totals{};
   int32_t tiles = 0;             // of the capacity
-  uint32_t* totals = nullptr;    // [passes, kSortDigits] zeroed; how many keys have each digit
   uint32_t* states = nullptr;    // [passes, tiles, kSortDigits] zeroed; grid/look_back.h
   uint32_t* tickets = nullptr;   // [passes] zeroed
 };

@@ -1,7 +1,7 @@
 // Which offsets of a window each output has: one bit an offset, how many outputs have each, and
-// which inputs those lead to.
+// which inputs those lead to. One launch for all maps of a batch, each matched in one of four ways:
 //
-// `match_blocks`, inputs as fine as outputs or twice as fine, and short reach: a warp takes a block
+// by blocks, inputs as fine as outputs or twice as fine, and short reach: a warp takes a block
 // of 64 cells. Its lanes look the 27 blocks around it up (in 3-D; 3, 9 or 81 elsewhere), those only
 // that some cell of it can reach; then each lane is an offset, and asks of cell after cell whether
 // its bit is set there.
@@ -14,13 +14,13 @@
 //        │ 0 │ 1 │ 2 │
 //        └───┴───┴───┘
 //
-// `match_children`, inputs twice as fine and no others than an output is made of: a thread a row
+// By children, inputs twice as fine and no others than an output is made of: a thread a row
 // looks up the one block that they lie in, side by side.
 //
-// `match_parities`, inputs half as fine: a few lanes a row, one for each offset of the row's parity
+// By parities, inputs half as fine: a few lanes a row, one for each offset of the row's parity
 // (maps/parity.h).
 //
-// `match_rows`, everything else: a thread takes a row and an offset, and looks the one cell up.
+// By rows, everything else: a thread takes a row and an offset, and looks the one cell up.
 // Rows share a warp where the kernel has 16 offsets or fewer.
 #pragma once
 
@@ -85,7 +85,7 @@ PUMICE_DEVICE void note_found(const MatchTask& task, const CoordinateSetRef& in,
   task.found[rank * task.relation.window.volume + k] = row_of_rank(in.order, input_rank);
 }
 
-/// Blocks of a launch that one word of a task's masks takes.
+/// Thread blocks that one word of a task's masks takes.
 PUMICE_DEVICE int match_block_groups(const CoordinateSetRef& out) {
   constexpr int kGroup = kMatchWarps * kBlocksPerWarp;
   return static_cast<int>((out.blocks.capacity + kGroup - 1) / kGroup);
@@ -118,12 +118,10 @@ struct alignas(16) CellMoves {
   }
 };
 
-PUMICE_KERNEL PUMICE_THREADS(kMatchThreads,
-                             4) void match_blocks(PUMICE_ARGUMENT(MatchBatch) batch) {
+PUMICE_DEVICE void match_by_blocks(const MatchBatch& batch, const MatchTask& task, int number) {
   using Neighbourhoods = HalfBlocks[kMatchWarps][kMostNeighbours + 1];
   PUMICE_BLOCK_SHARED(Neighbourhoods, neighbourhoods);
   PUMICE_BLOCK_SHARED(CellMoves, moves);
-  const auto [task, number] = task_of_block(batch);
   const CoordinateSetRef& in = batch.set[task.in_set];
   const CoordinateSetRef& out = batch.set[task.out_set];
   const int groups = match_block_groups(out);
@@ -190,8 +188,7 @@ PUMICE_KERNEL PUMICE_THREADS(kMatchThreads,
   add_counts(task, word, count);
 }
 
-PUMICE_KERNEL PUMICE_THREADS(kMatchThreads) void match_rows(PUMICE_ARGUMENT(MatchBatch) batch) {
-  const auto [task, number] = task_of_block(batch);
+PUMICE_DEVICE void match_by_rows(const MatchBatch& batch, const MatchTask& task, int number) {
   const CoordinateSetRef& in = batch.set[task.in_set];
   const CoordinateSetRef& out = batch.set[task.out_set];
   const int lanes = lanes_of_row(task.relation.window.volume);
@@ -236,9 +233,8 @@ struct ParityWord {
   uint32_t count[kWarpThreads];
 };
 
-PUMICE_KERNEL PUMICE_THREADS(kMatchThreads) void match_parities(PUMICE_ARGUMENT(MatchBatch) batch) {
+PUMICE_DEVICE void match_by_parities(const MatchBatch& batch, const MatchTask& task, int number) {
   PUMICE_BLOCK_SHARED(ParityWord, word);
-  const auto [task, number] = task_of_block(batch);
   const WindowRef& window = task.relation.window;
   const CoordinateSetRef& in = batch.set[task.in_set];
   const CoordinateSetRef& out = batch.set[task.out_set];
@@ -281,10 +277,9 @@ PUMICE_KERNEL PUMICE_THREADS(kMatchThreads) void match_parities(PUMICE_ARGUMENT(
     atomic_add(&task.offset_count[thread_index()], word.count[thread_index()]);
 }
 
-PUMICE_KERNEL PUMICE_THREADS(kMatchThreads) void match_children(PUMICE_ARGUMENT(MatchBatch) batch) {
+PUMICE_DEVICE void match_by_children(const MatchBatch& batch, const MatchTask& task, int number) {
   using Counts = uint32_t[1 << kMaxDimension];
   PUMICE_BLOCK_SHARED(Counts, counts);   // how many outputs of the block have each offset
-  const auto [task, number] = task_of_block(batch);
   const WindowRef& window = task.relation.window;
   const CoordinateSetRef& in = batch.set[task.in_set];
   const CoordinateSetRef& out = batch.set[task.out_set];
@@ -318,6 +313,18 @@ PUMICE_KERNEL PUMICE_THREADS(kMatchThreads) void match_children(PUMICE_ARGUMENT(
   block_sync();
   if (thread_index() < window.volume && counts[thread_index()] > 0)
     atomic_add(&task.offset_count[thread_index()], counts[thread_index()]);
+}
+
+/// Blocks of a launch are shared out among the tasks, each with as many as its matching takes.
+// Four blocks at once are what matching by blocks, most of the work, is fastest with.
+PUMICE_KERNEL PUMICE_THREADS(kMatchThreads, 4) void match_maps(PUMICE_ARGUMENT(MatchBatch) batch) {
+  const auto [task, number] = task_of_block(batch);
+  switch (matching_of(task.relation.window)) {
+    case Matching::blocks: match_by_blocks(batch, task, number); return;
+    case Matching::children: match_by_children(batch, task, number); return;
+    case Matching::parities: match_by_parities(batch, task, number); return;
+    case Matching::rows: match_by_rows(batch, task, number); return;
+  }
 }
 
 }   // namespace pumice

@@ -12,9 +12,19 @@ inline constexpr int kMaxTaskSets = 16;
 
 inline constexpr int kMatchThreads = 256;
 inline constexpr int kMatchWarps = kMatchThreads / 32;
-inline constexpr int kBlocksPerWarp = 4;   // blocks of cells that a warp of `match_blocks` takes
-inline constexpr int kRowsPerLane = 1;     // rows that a lane of `match_rows` takes
-inline constexpr int kParityRowsPerLane = 1;   // and one of `match_parities`
+inline constexpr int kBlocksPerWarp = 4;       // of cells that a warp takes, matching by blocks
+inline constexpr int kRowsPerLane = 1;         // that a lane takes, matching by rows
+inline constexpr int kParityRowsPerLane = 1;   // and matching by parities
+
+/// How the inputs of a map are found; see maps/match.h.
+enum class Matching : int32_t { blocks, children, parities, rows };
+
+PUMICE_SHARED constexpr Matching matching_of(const WindowRef& window) {
+  if (window.of_child != nullptr) return Matching::children;
+  if (window.cell_move != nullptr) return Matching::blocks;
+  if (window.of_parity != nullptr) return Matching::parities;
+  return Matching::rows;
+}
 
 /// A map between two sets, and what a search for it finds.
 struct MatchTask {

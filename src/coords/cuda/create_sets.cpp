@@ -21,11 +21,12 @@ void encode(jit::KernelRunner& runner, const DeviceCoordinates& coordinates,
                             .coordinates = coordinates.data,
                             .layout = options.layout,
                             .keys = sort.keys(),
+                            .totals = sort.counted_by_caller(),
                             .outside = outside};
   std::copy(options.columns.low.begin(), options.columns.low.end(), arguments.low);
   std::copy(options.columns.high.begin(), options.columns.high.end(), arguments.high);
   runner.run(coords_kernel("encode_coordinates"),
-             {.blocks = (coordinates.rows.capacity + kEncodeThreads - 1) / kEncodeThreads,
+             {.blocks = (coordinates.rows.capacity + kEncodeRows - 1) / kEncodeRows,
               .threads = kEncodeThreads},
              arguments);
 }
@@ -36,7 +37,8 @@ CreatedSets create_sets(jit::KernelRunner& runner, const DeviceCoordinates& coor
                         const CreateOptions& options) {
   const bool merges = options.repeats == Repeats::merge;
   FillList fill;
-  Pyramid pyramid(runner, options.layout, 0, options.capacities, !merges, options.name, fill);
+  Pyramid pyramid(runner, options.layout, coordinates.rows.capacity, 0, options.capacities, !merges,
+                  options.name, fill);
   RadixSort<std::uint64_t> sort(runner, {coordinates.rows.capacity, key_bits(options.layout)},
                                 fill);
   auto troubles = runner.make<RowTrouble>(2);
@@ -65,7 +67,8 @@ std::vector<DeviceSet> halve_set(jit::KernelRunner& runner, const CoordinateSetR
                                  int first_halving, std::span<const SetCapacity> capacities,
                                  const std::string& name) {
   FillList fill;
-  Pyramid pyramid(runner, set.layout, first_halving, capacities, false, name, fill);
+  Pyramid pyramid(runner, set.layout, set.rows.capacity, first_halving, capacities, false, name,
+                  fill);
   fill.run(runner);
   pyramid.make(runner, {.count = set.rows, .keys = set.keys, .site = status_site(name)});
   return pyramid.take();

@@ -6,7 +6,6 @@
 #include <pumice/grid/look_back.h>
 #include <pumice/core/error.hpp>
 
-#include "coords/cuda/fill_list.hpp"
 #include "coords/cuda/sources.hpp"
 #include "core/cuda/status.hpp"
 
@@ -29,28 +28,31 @@ LevelArguments arguments_of(const jit::KernelRunner& runner, const SortedElement
   return arguments;
 }
 
-/// A fill, and the cells.
-void cut(jit::KernelRunner& runner, LevelArguments& arguments) {
-  PUMICE_EXPECTS(arguments.elements.capacity <= kMostTileSum, "room for ",
-                 arguments.elements.capacity, " sites; on a device the most is ", kMostTileSum,
-                 ", so take a smaller batch");
-  const std::int64_t tiles =
-      std::max<std::int64_t>((arguments.elements.capacity + kLevelTile - 1) / kLevelTile, 1);
-  auto states = runner.make<std::uint32_t>(tiles * kLevelCounters);
-  auto ticket = runner.make<std::uint32_t>(1);
-  FillList fill;
-  fill.add(states, 0);
-  fill.add(ticket, 0);
-  fill.run(runner);
-  arguments.states = states.data();
-  arguments.ticket = ticket.data();
+std::int64_t words_for(std::int64_t capacity) {
+  PUMICE_EXPECTS(capacity <= kMostTileSum, "room for ", capacity,
+                 " sites; on a device the most is ", kMostTileSum, ", so take a smaller batch");
   // Also where there is no element: somebody has to write the counts.
-  runner.run(coords_kernel("write_cells"), {.blocks = tiles, .threads = kLevelThreads}, arguments);
+  const std::int64_t tiles = std::max<std::int64_t>((capacity + kLevelTile - 1) / kLevelTile, 1);
+  return tiles * kLevelCounters + 1;
+}
+
+void cut(jit::KernelRunner& runner, LevelArguments& arguments, LevelSums& sums) {
+  PUMICE_ENSURES(arguments.elements.capacity <= sums.tiles() * kLevelTile,
+                 arguments.elements.capacity, " elements in ", sums.tiles(), " tiles");
+  arguments.states = sums.states();
+  arguments.ticket = sums.ticket();
+  runner.run(coords_kernel("write_cells"), {.blocks = sums.tiles(), .threads = kLevelThreads},
+             arguments);
 }
 
 }   // namespace
 
-void make_levels(jit::KernelRunner& runner, const SortedElements& elements,
+LevelSums::LevelSums(jit::KernelRunner& runner, std::int64_t capacity, FillList& fill)
+    : words_(runner.make<std::uint32_t>(words_for(capacity))) {
+  fill.add(words_, 0);
+}
+
+void make_levels(jit::KernelRunner& runner, const SortedElements& elements, LevelSums& sums,
                  std::span<DeviceSet* const> sets, std::span<const int> shifts) {
   PUMICE_ENSURES(!sets.empty() && sets.size() <= kMaxLevels && sets.size() == shifts.size(),
                  sets.size(), " levels with ", shifts.size(), " shifts");
@@ -61,7 +63,7 @@ void make_levels(jit::KernelRunner& runner, const SortedElements& elements,
     arguments.level[i] = sets[i]->level(shifts[i]);
     most_blocks = std::max(most_blocks, sets[i]->capacity().blocks);
   }
-  cut(runner, arguments);
+  cut(runner, arguments, sums);
   runner.run(coords_kernel("build_blocks"),
              {.blocks = (most_blocks + kBlockBuildThreads - 1) / kBlockBuildThreads,
               .blocks_y = arguments.levels,
@@ -69,9 +71,9 @@ void make_levels(jit::KernelRunner& runner, const SortedElements& elements,
              arguments);
 }
 
-LevelKeys make_keys_in_box(jit::KernelRunner& runner, const SortedElements& elements, int shift,
-                           const KeyLayout& layout, const KeyBox& box, std::int64_t capacity,
-                           const std::string& name) {
+LevelKeys make_keys_in_box(jit::KernelRunner& runner, const SortedElements& elements,
+                           LevelSums& sums, int shift, const KeyLayout& layout, const KeyBox& box,
+                           std::int64_t capacity, const std::string& name) {
   PUMICE_ENSURES(elements.row_of == nullptr, "rows of elements that a box leaves out");
   LevelKeys inside{runner.make<std::uint64_t>(capacity), runner.make<std::int64_t>(1)};
   LevelArguments arguments = arguments_of(runner, elements);
@@ -83,7 +85,7 @@ LevelKeys make_keys_in_box(jit::KernelRunner& runner, const SortedElements& elem
                         .row_site = status_site(name + ": rows")};
   arguments.box = box;
   arguments.box_layout = layout;
-  cut(runner, arguments);
+  cut(runner, arguments, sums);
   return inside;
 }
 

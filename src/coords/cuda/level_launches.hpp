@@ -6,6 +6,7 @@
 #include <pumice/coords/level_arguments.h>
 
 #include "coords/cuda/device_set.hpp"
+#include "coords/cuda/fill_list.hpp"
 #include "jit/kernel_runner.hpp"
 
 namespace pumice::cuda {
@@ -23,9 +24,22 @@ struct SortedElements {
   std::int32_t site = 0;
 };
 
-/// Four launches, however many levels there are up to 8: counts, their sums, cells, blocks. Set i
-/// becomes the distinct values of the keys >> shift[i], shifts ascending. Tables are empty before.
-void make_levels(jit::KernelRunner& runner, const SortedElements& elements,
+/// What the tiles of sorted elements look back at, which `fill` zeroes; for one use.
+class LevelSums {
+ public:
+  /// Room for `capacity` elements.
+  LevelSums(jit::KernelRunner& runner, std::int64_t capacity, FillList& fill);
+  std::int64_t tiles() const { return (words_.size() - 1) / kLevelCounters; }
+  std::uint32_t* states() { return words_.data(); }
+  std::uint32_t* ticket() { return words_.data() + words_.size() - 1; }
+
+ private:
+  Buffer<std::uint32_t> words_;
+};
+
+/// Two launches, however many levels there are up to 8: cells, blocks. Set i becomes the distinct
+/// values of the keys >> shift[i], shifts ascending. Tables are empty before.
+void make_levels(jit::KernelRunner& runner, const SortedElements& elements, LevelSums& sums,
                  std::span<DeviceSet* const> sets, std::span<const int> shifts);
 
 /// The keys of one level and how many there are.
@@ -36,9 +50,9 @@ struct LevelKeys {
   RowCountRef count_ref() const { return {count.data(), keys.size()}; }
 };
 
-/// The distinct keys >> `shift`, of `layout`, that lie in `box`. Three launches.
-LevelKeys make_keys_in_box(jit::KernelRunner& runner, const SortedElements& elements, int shift,
-                           const KeyLayout& layout, const KeyBox& box, std::int64_t capacity,
-                           const std::string& name);
+/// The distinct keys >> `shift`, of `layout`, that lie in `box`. One launch.
+LevelKeys make_keys_in_box(jit::KernelRunner& runner, const SortedElements& elements,
+                           LevelSums& sums, int shift, const KeyLayout& layout, const KeyBox& box,
+                           std::int64_t capacity, const std::string& name);
 
 }   // namespace pumice::cuda

@@ -5,9 +5,10 @@
 
 namespace pumice::cuda {
 
-Pyramid::Pyramid(jit::KernelRunner& runner, KeyLayout layout, int first_halving,
-                 std::span<const SetCapacity> capacities, bool has_order, const std::string& name,
-                 FillList& fill) {
+Pyramid::Pyramid(jit::KernelRunner& runner, KeyLayout layout, std::int64_t elements,
+                 int first_halving, std::span<const SetCapacity> capacities, bool has_order,
+                 const std::string& name, FillList& fill)
+    : sums_(runner, elements, fill) {
   const auto halve = [&] {
     PUMICE_ENSURES(can_halve(layout), name, ": the layout of its keys cannot be halved further");
     layout = halved(layout);
@@ -27,7 +28,7 @@ void Pyramid::make(jit::KernelRunner& runner, const SortedElements& elements) {
   std::vector<DeviceSet*> pointers;
   for (DeviceSet& set : sets_)
     pointers.push_back(&set);
-  make_levels(runner, elements, pointers, shifts_);
+  make_levels(runner, elements, sums_, pointers, shifts_);
 }
 
 }   // namespace pumice::cuda

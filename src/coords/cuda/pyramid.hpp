@@ -11,8 +11,9 @@ namespace pumice::cuda {
 
 class Pyramid {
  public:
-  /// `layout` is that of the keys; the first set is halved `first_halving` times.
-  Pyramid(jit::KernelRunner& runner, KeyLayout layout, int first_halving,
+  /// `layout` is that of the keys, of which there are up to `elements`; the first set is halved
+  /// `first_halving` times.
+  Pyramid(jit::KernelRunner& runner, KeyLayout layout, std::int64_t elements, int first_halving,
           std::span<const SetCapacity> capacities, bool has_order, const std::string& name,
           FillList& fill);
 
@@ -21,6 +22,7 @@ class Pyramid {
   std::vector<DeviceSet> take() { return std::move(sets_); }
 
  private:
+  LevelSums sums_;
   std::vector<DeviceSet> sets_;
   std::vector<int> shifts_;
 };

@@ -36,9 +36,9 @@ RadixSort<Key>::RadixSort(jit::KernelRunner& runner, std::span<const SortRoom> r
                    ", so take fewer points or a smaller batch");
     SortSegment& segment = batch_.segment[batch_.segments++];
     segment.first = pairs;
-    segment.digits = digits_of(bits);
+    segment.totals.digits = digits_of(bits);
     segment.tiles = static_cast<std::int32_t>((capacity + kSortTile - 1) / kSortTile);
-    passes_ = std::max(passes_, segment.digits.passes);
+    passes_ = std::max(passes_, segment.totals.digits.passes);
     is_small_ = is_small_ && capacity <= kSmallSort;
     pairs += capacity;
   }
@@ -53,7 +53,7 @@ RadixSort<Key>::RadixSort(jit::KernelRunner& runner, std::span<const SortRoom> r
 
 template <class Key> void RadixSort<Key>::take_sums(jit::KernelRunner& runner, FillList& fill) {
   const auto words = [](const SortSegment& segment) {
-    return std::int64_t{segment.digits.passes} *
+    return std::int64_t{segment.totals.digits.passes} *
            (1 + kSortDigits * (1 + std::int64_t{segment.tiles}));
   };
   std::int64_t all = 0;
@@ -63,16 +63,22 @@ template <class Key> void RadixSort<Key>::take_sums(jit::KernelRunner& runner, F
   fill.add(sums_, 0);
   std::uint32_t* next = sums_.data();
   for (SortSegment& segment : segments()) {
-    segment.totals = next;
-    segment.states = segment.totals + segment.digits.passes * kSortDigits;
+    const std::int32_t passes = segment.totals.digits.passes;
+    segment.totals.count = next;
+    segment.states = next + passes * kSortDigits;
     next += words(segment);
-    segment.tickets = next - segment.digits.passes;
+    segment.tickets = next - passes;
   }
 }
 
 template <class Key> std::uint32_t* RadixSort<Key>::values() {
   batch_.has_values = 1;
   return values_[0].data();
+}
+
+template <class Key> DigitTotals RadixSort<Key>::counted_by_caller(std::size_t segment) {
+  is_counted_ = true;
+  return batch_.segment[segment].totals;
 }
 
 template <class Key>
@@ -87,7 +93,7 @@ void RadixSort<Key>::run(jit::KernelRunner& runner, std::span<const RowCountRef>
                {.blocks = batch_.segments, .threads = kSmallSortThreads}, batch_);
     return;
   }
-  launch(runner, kIsWide ? "sort_count_u64" : "sort_count_u32", 0);
+  if (!is_counted_) launch(runner, kIsWide ? "sort_count_u64" : "sort_count_u32", 0);
   for (int pass = 0; pass < passes_; ++pass)
     launch(runner, kIsWide ? "sort_scatter_u64" : "sort_scatter_u32", pass);
 }
@@ -97,7 +103,7 @@ void RadixSort<Key>::launch(jit::KernelRunner& runner, const char* kernel, int p
   std::int32_t blocks = 0;
   for (std::size_t i = 0; i < segments().size(); ++i) {
     batch_.first_block[i] = blocks;
-    if (segments()[i].digits.passes > pass) blocks += segments()[i].tiles;
+    if (segments()[i].totals.digits.passes > pass) blocks += segments()[i].tiles;
   }
   batch_.pass = pass;
   runner.run(coords_kernel(kernel), {.blocks = blocks, .threads = kSortThreads}, batch_);

@@ -22,7 +22,8 @@ struct SortRoom {
 
 /// Sorts (key, value) pairs ascending by the low `bits` bits of their keys, stably; the other bits
 /// must be equal. Several segments are sorted side by side, each by itself. One launch where no
-/// segment has room for more than 4,096 pairs; elsewhere one and a launch for every 9 bits.
+/// segment has room for more than 4,096 pairs; elsewhere a launch for every 9 bits, and one before
+/// them that counts digits where the caller does not.
 ///
 ///   RadixSort<std::uint64_t> sort(runner, {{capacity, bits}}, fill);
 ///   fill.run(runner);
@@ -40,6 +41,9 @@ template <class Key> class RadixSort {
   /// The values that go with it, [capacity] for each segment; left alone, values are the places of
   /// their keys in their segment.
   std::uint32_t* values();
+  /// For a kernel that writes the keys of a segment and counts their digits on the way
+  /// (grid/digit_counts.h); then the kernels of all segments do. Null where one launch sorts all.
+  DigitTotals counted_by_caller(std::size_t segment = 0);
 
   /// `rows` of each segment's capacity.
   void run(jit::KernelRunner& runner, std::span<const RowCountRef> rows);
@@ -68,7 +72,7 @@ template <class Key> class RadixSort {
     return {batch_.segment, static_cast<std::size_t>(batch_.segments)};
   }
   std::size_t sorted_in(std::size_t segment) const {
-    return static_cast<std::size_t>(batch_.segment[segment].digits.passes % 2);
+    return static_cast<std::size_t>(batch_.segment[segment].totals.digits.passes % 2);
   }
   void take_sums(jit::KernelRunner& runner, FillList& fill);
   /// A launch of a block a tile, for the segments that have more than `pass` passes.
@@ -77,6 +81,7 @@ template <class Key> class RadixSort {
   SortBatch<Key> batch_{};
   int passes_ = 0;   // the most of a segment
   bool is_small_ = true;
+  bool is_counted_ = false;   // by whoever writes the keys
   std::array<Buffer<Key>, 2> keys_;
   std::array<Buffer<std::uint32_t>, 2> values_;
   Buffer<std::uint32_t> sums_;   // totals, states and tickets of all segments

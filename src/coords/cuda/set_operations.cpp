@@ -2,6 +2,7 @@
 #include "coords/cuda/set_operations.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <pumice/coords/decode_arguments.h>
@@ -106,16 +107,19 @@ DeviceSet coarsen_set(jit::KernelRunner& runner, const CoordinateSetRef& set, co
                       const std::string& name) {
   FillList fill;
   DeviceSet coarse(runner, cells.layout, capacity, false, name, fill);
+  LevelSums sums(runner, set.rows.capacity, fill);
+  std::optional<LevelSums> sums_inside;
+  if (box.active != 0) sums_inside.emplace(runner, capacity.rows, fill);
   DeviceSet* const sets[] = {&coarse};
   const std::int32_t site = status_site(name);
   const auto cut = [&](const SortedElements& elements, int shift) {
     const int shifts[] = {shift};
-    if (box.active == 0) return make_levels(runner, elements, sets, shifts);
+    if (!sums_inside) return make_levels(runner, elements, sums, sets, shifts);
     const LevelKeys inside =
-        make_keys_in_box(runner, elements, shift, cells.layout, box, capacity.rows, name);
+        make_keys_in_box(runner, elements, sums, shift, cells.layout, box, capacity.rows, name);
     const int no_shift[] = {0};
     make_levels(runner, {.count = inside.count_ref(), .keys = inside.keys.data(), .site = site},
-                sets, no_shift);
+                *sums_inside, sets, no_shift);
   };
   if (cells.shift) {
     fill.run(runner);
@@ -135,13 +139,14 @@ DeviceUnion unite_sets(jit::KernelRunner& runner, const CoordinateSetRef& left,
   FillList fill;
   DeviceUnion united{DeviceSet(runner, layout, capacity, false, name, fill),
                      runner.make<std::int32_t>(rows), left.rows.capacity};
+  LevelSums sums(runner, rows, fill);
   const RekeySource sources[] = {source_of(left, 0), source_of(right, left.rows.capacity)};
   const Rekeyed rekeyed = rekey(runner, sources, layout, axes(layout.dimension, 1), fill);
   SortedElements elements = rekeyed.elements(status_site(name));
   elements.row_of = united.row_of.data();
   DeviceSet* const sets[] = {&united.set};
   const int shifts[] = {0};
-  make_levels(runner, elements, sets, shifts);
+  make_levels(runner, elements, sums, sets, shifts);
   return united;
 }
 
@@ -152,6 +157,7 @@ DevicePruned prune_set(jit::KernelRunner& runner, const CoordinateSetRef& set,
   FillList fill;
   DevicePruned pruned{DeviceSet(runner, set.layout, capacity, true, name, fill),
                       runner.make<std::int32_t>(capacity.rows)};
+  LevelSums sums(runner, rows, fill);
   auto tile_begin = runner.make<std::uint32_t>(2 * tiles);
   auto new_row = runner.make<std::int32_t>(rows);
   auto kept_keys = runner.make<std::uint64_t>(rows);
@@ -183,7 +189,7 @@ DevicePruned prune_set(jit::KernelRunner& runner, const CoordinateSetRef& set,
                .values = kept_rows.data(),
                .order = pruned.set.order(),
                .site = status_site(name)},
-              sets, shifts);
+              sums, sets, shifts);
   return pruned;
 }
 
@@ -191,6 +197,7 @@ DeviceSet reorder_set(jit::KernelRunner& runner, const CoordinateSetRef& set,
                       const std::int32_t* row, SetCapacity capacity, const std::string& name) {
   FillList fill;
   DeviceSet reordered(runner, set.layout, capacity, true, name, fill);
+  LevelSums sums(runner, set.rows.capacity, fill);
   auto checked = runner.make<std::uint32_t>(set.rows.capacity);
   fill.run(runner);
   runner.run(coords_kernel("check_order"),
@@ -208,7 +215,7 @@ DeviceSet reorder_set(jit::KernelRunner& runner, const CoordinateSetRef& set,
                .values = checked.data(),
                .order = reordered.order(),
                .site = status_site(name)},
-              sets, shifts);
+              sums, sets, shifts);
   return reordered;
 }
 

@@ -29,6 +29,7 @@ void quantise(jit::KernelRunner& runner, const DevicePoints& points,
                               .has_range = options.range ? 1 : 0,
                               .layout = options.layout,
                               .keys = sort.keys(),
+                              .totals = sort.counted_by_caller(),
                               .outside = outside,
                               .kept = kept};
   std::copy(options.size.begin(), options.size.end(), arguments.size);
@@ -38,8 +39,9 @@ void quantise(jit::KernelRunner& runner, const DevicePoints& points,
   }
   if (options.shape) std::copy_n(options.shape->begin(), kPointAxes, arguments.shape);
   // Also where there is no point: poison has to go on.
+  const std::int64_t blocks = (points.count.capacity + kQuantisePoints - 1) / kQuantisePoints;
   runner.run(coords_kernel("quantise_points"),
-             threads_for(std::max<std::int64_t>(points.count.capacity, 1)), arguments);
+             {.blocks = std::max<std::int64_t>(blocks, 1), .threads = kVoxelizeThreads}, arguments);
 }
 
 void reduce(jit::KernelRunner& runner, const DevicePoints& points,
@@ -68,7 +70,8 @@ DeviceVoxels voxelize(jit::KernelRunner& runner, const DevicePoints& points,
   }
   const std::int64_t capacity = points.count.capacity;
   FillList fill;
-  Pyramid pyramid(runner, options.layout, 0, options.capacities, false, options.name, fill);
+  Pyramid pyramid(runner, options.layout, capacity, 0, options.capacities, false, options.name,
+                  fill);
   // One bit more than keys have tells the points that are left out from the others.
   RadixSort<std::uint64_t> sort(runner, {capacity, key_bits(options.layout) + 1}, fill);
   auto trouble = runner.make<RowTrouble>(1);

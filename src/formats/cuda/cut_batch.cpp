@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include <pumice/grid/look_back.h>
 #include <pumice/shared/tile_map.h>
 #include <pumice/core/error.hpp>
 
@@ -99,7 +100,7 @@ std::shared_ptr<OrderedMap> CutBatchBuilder::add(const CutRequest& request) {
   take_map(request, task, scratch);
   cut.counts_ = runner_.make<std::int64_t>(3);
   if (request.tiles) add_tiles(request, task, cut, scratch);
-  if (request.pairs) add_pairs(request, task, cut, scratch);
+  if (request.pairs) add_pairs(request, task, cut);
   if (request.keeps_order) cut.ordered_ = scratch.order;
   batch_.task[batch_.tasks++] = task;
   cuts_.push_back(std::move(cut));
@@ -126,21 +127,12 @@ void CutBatchBuilder::add_tiles(const CutRequest& request, CutTask& task, CutMap
   PUMICE_EXPECTS(entries <= std::numeric_limits<std::int32_t>::max(), request.map.name,
                  ": room for ", entries,
                  " entries of tiles; the most is 2147483647, so give a smaller capacity");
-  const std::int64_t blocks = options.tile_rows / kBlockRows;
   task.splits = options.splits;
   task.tile_rows = options.tile_rows;
   take_order(request, task, scratch);
   task.tile_capacity = tiles;
   task.entry_capacity = entries;
-  task.tile_site = status_site(request.map.name + ": tiles");
   task.entry_site = status_site(request.map.name + ": entries of tiles");
-
-  scratch.block_mask = runner_.make<std::uint32_t>(tiles * blocks * task.map.words);
-  scratch.tile_entries = runner_.make<std::int32_t>(tiles);
-  scratch.entry_begin = runner_.make<std::int32_t>(tiles);
-  task.block_mask = scratch.block_mask.data();
-  task.tile_entries = scratch.tile_entries.data();
-  task.entry_begin = scratch.entry_begin.data();
 
   cut.tile_order_ = runner_.make<TileRun>(tiles);
   cut.entry_ = runner_.make<TileEntry>(entries);
@@ -166,17 +158,16 @@ void CutBatchBuilder::add_tiles(const CutRequest& request, CutTask& task, CutMap
                 .offsets = task.map.relation.window.volume};
 }
 
-void CutBatchBuilder::add_pairs(const CutRequest& request, CutTask& task, CutMap& cut,
-                                Scratch& scratch) {
+void CutBatchBuilder::add_pairs(const CutRequest& request, CutTask& task, CutMap& cut) {
   const std::int64_t volume = request.map.window->volume();
   const std::int64_t rows = request.map.out.rows.capacity;
+  PUMICE_EXPECTS(rows <= kMostTileSum, request.map.name, ": pairs of ", rows,
+                 " rows; on a device the most is ", kMostTileSum, ", so take a smaller batch");
   const std::int64_t pairs =
       request.pairs->pair_capacity > 0 ? request.pairs->pair_capacity : rows * volume;
-  scratch.tile_pairs = runner_.make<std::uint32_t>(volume * ceil_of(rows, kPairThreads));
   cut.offset_begin_ = runner_.make<std::int64_t>(volume + 1);
   cut.pair_in_ = runner_.make<std::int32_t>(pairs);
   cut.pair_out_ = runner_.make<std::int32_t>(pairs);
-  task.tile_pairs = scratch.tile_pairs.data();
   task.offset_begin = cut.offset_begin_.data();
   task.pair_in = cut.pair_in_.data();
   task.pair_out = cut.pair_out_.data();
@@ -194,11 +185,41 @@ void CutBatchBuilder::launch(const char* kernel, int threads, const BlocksOf& bl
   launch_batch(runner_, formats_kernel(kernel), threads, batch_, blocks);
 }
 
+std::int64_t CutBatchBuilder::tiles_of_pairs(const CutTask& task) const {
+  return ceil_of(out_of(task).rows.capacity, kPairThreads);
+}
+
+void CutBatchBuilder::take_sums(FillList& fill) {
+  const auto tile_words = [](const CutTask& task) {
+    return task.splits == 0 ? 0 : task.tile_capacity + 1;
+  };
+  const auto pair_sums = [&](const CutTask& task) {
+    return tiles_of_pairs(task) * task.map.relation.window.volume;
+  };
+  const auto pair_words = [&](const CutTask& task) {
+    return task.pair_count == nullptr ? 0 : ceil_of(pair_sums(task) + 1, 2);
+  };
+  std::int64_t words = 0;
+  for (const CutTask& task : tasks_of(batch_))
+    words += tile_words(task) + pair_words(task);
+  sums_ = runner_.make<std::uint64_t>(words);
+  fill.add(sums_, 0);
+  std::uint64_t* next = sums_.data();
+  for (CutTask& task : tasks_of(batch_)) {
+    task.tile_sums = next;
+    task.tile_ticket = reinterpret_cast<std::uint32_t*>(next + task.tile_capacity);
+    next += tile_words(task);
+    task.pair_sums = reinterpret_cast<std::uint32_t*>(next);
+    task.pair_ticket = task.pair_sums + pair_sums(task);
+    next += pair_words(task);
+  }
+}
+
 void CutBatchBuilder::write_keys(const char* kernel) {
   launch(kernel, kOrderThreads, [&](const CutTask& task) {
     // Also where there is no row: somebody has to say so.
     const std::int64_t capacity = std::max<std::int64_t>(out_of(task).rows.capacity, 1);
-    return scratch_of(task).is_ordered_here ? ceil_of(capacity, kOrderThreads) : 0;
+    return scratch_of(task).is_ordered_here ? ceil_of(capacity, kOrderRows) : 0;
   });
 }
 
@@ -208,6 +229,8 @@ template <class Key> void CutBatchBuilder::sort(RadixSort<Key>& sort) {
     if (!is_sorted_here(task)) continue;
     task.keys = sort.keys(rows.size());
     task.sorted = sort.sorted_values(rows.size());
+    for (std::size_t split = 0; split < static_cast<std::size_t>(task.splits); ++split)
+      task.totals[split] = sort.counted_by_caller(rows.size() + split);
     rows.insert(rows.end(), static_cast<std::size_t>(task.splits),
                 {task.ordered_rows, out_of(task).rows.capacity});
   }
@@ -233,21 +256,15 @@ template <class Key> void CutBatchBuilder::search_and_sort(FillList& fill) {
 }
 
 void CutBatchBuilder::make_tiles() {
-  const auto tiles = [](const CutTask& task) { return task.splits == 0 ? 0 : task.tile_capacity; };
-  launch("mask_tiles", kTileThreads, tiles);
-  runner_.run(formats_kernel("plan_tiles"), {.blocks = tasks(), .threads = kPlanThreads}, batch_);
-  launch("fill_tiles", kTileThreads, tiles);
+  launch("cut_tiles", kTileThreads,
+         [](const CutTask& task) { return task.splits == 0 ? 0 : task.tile_capacity + 1; });
 }
 
 void CutBatchBuilder::make_pairs() {
-  const auto tiles = [&](const CutTask& task) {
-    return task.pair_count == nullptr ? 0 : ceil_of(out_of(task).rows.capacity, kPairThreads);
-  };
-  launch("count_pairs", kPairThreads, tiles);
-  launch("sum_pairs", kPairThreads, [](const CutTask& task) {
-    return task.pair_count == nullptr ? 0 : std::int64_t{task.map.relation.window.volume};
+  // Also where there is no row: the first tile says how many pairs there are.
+  launch("list_pairs", kPairThreads, [&](const CutTask& task) {
+    return task.pair_count == nullptr ? 0 : std::max<std::int64_t>(tiles_of_pairs(task), 1);
   });
-  launch("write_pairs", kPairThreads, tiles);
 }
 
 std::vector<CutMap> CutBatchBuilder::build() {
@@ -255,9 +272,7 @@ std::vector<CutMap> CutBatchBuilder::build() {
   std::ranges::copy(search_.sets(), batch_.set);
   FillList fill;
   search_.zero(fill);
-  const auto any = [&](const auto& wanted) {
-    return std::ranges::any_of(tasks_of(batch_), wanted);
-  };
+  take_sums(fill);
   const bool has_short_keys =
       std::ranges::all_of(rooms_, [](const SortRoom& room) { return room.bits <= 32; });
   if (rooms_.empty()) {
@@ -269,8 +284,8 @@ std::vector<CutMap> CutBatchBuilder::build() {
   } else {
     search_and_sort<std::uint64_t>(fill);
   }
-  if (any([](const CutTask& task) { return task.splits > 0; })) make_tiles();
-  if (any([](const CutTask& task) { return task.pair_count != nullptr; })) make_pairs();
+  make_tiles();
+  make_pairs();
   return std::move(cuts_);
 }
 

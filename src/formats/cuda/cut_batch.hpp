@@ -31,10 +31,6 @@ class CutBatchBuilder {
     MapSearch map;
     std::shared_ptr<OrderedMap> order;   // may be that of another task, or of an earlier cut
     bool is_ordered_here = false;
-    Buffer<std::uint32_t> block_mask{};
-    Buffer<std::int32_t> tile_entries{};
-    Buffer<std::int32_t> entry_begin{};
-    Buffer<std::uint32_t> tile_pairs{};
   };
   using BlocksOf = std::function<std::int64_t(const CutTask&)>;
 
@@ -42,6 +38,7 @@ class CutBatchBuilder {
   const CoordinateSetRef& out_of(const CutTask& task) const {
     return search_.sets()[static_cast<std::size_t>(task.map.out_set)];
   }
+  std::int64_t tiles_of_pairs(const CutTask& task) const;
   Scratch& scratch_of(const CutTask& task) {
     return scratch_[static_cast<std::size_t>(&task - batch_.task)];
   }
@@ -55,10 +52,12 @@ class CutBatchBuilder {
   void take_order(const CutRequest& request, CutTask& task, Scratch& scratch);
   void add_order(const CutRequest& request, CutTask& task, OrderedMap& order);
   void add_tiles(const CutRequest& request, CutTask& task, CutMap& cut, Scratch& scratch);
-  void add_pairs(const CutRequest& request, CutTask& task, CutMap& cut, Scratch& scratch);
+  void add_pairs(const CutRequest& request, CutTask& task, CutMap& cut);
   bool is_sorted_here(const CutTask& task) {
     return scratch_of(task).is_ordered_here && task.unsorted == nullptr;
   }
+  /// What tiles and pairs look back at, which `fill` zeroes.
+  void take_sums(FillList& fill);
   /// A launch in which each task has `blocks(task)` blocks.
   void launch(const char* kernel, int threads, const BlocksOf& blocks);
   /// For each row what it is sorted by, or its place where it stays.
@@ -74,6 +73,7 @@ class CutBatchBuilder {
   std::vector<SortRoom> rooms_;   // a segment of the sort for each split of each order
   std::vector<CutMap> cuts_;
   std::vector<Scratch> scratch_;
+  Buffer<std::uint64_t> sums_;
 };
 
 }   // namespace pumice::cuda

@@ -10,7 +10,7 @@ namespace pumice::cuda {
 /// Tile maps; tiles of pairs; pair lists, which training asks for.
 std::span<const jit::KernelGroup> formats_kernels();
 
-/// "fill_tiles" and its like.
+/// "cut_tiles" and its like.
 jit::KernelName formats_kernel(const char* name);
 
 }   // namespace pumice::cuda

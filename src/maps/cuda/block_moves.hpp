@@ -11,7 +11,7 @@
 
 namespace pumice::cuda {
 
-/// What `match_blocks` reads; see WindowRef.
+/// What matching by blocks reads; see WindowRef.
 struct BlockMoves {
   std::vector<std::uint16_t> cell_move;   // [words, 64, 32]
   std::vector<std::uint64_t> needed_by;   // [kMostNeighbours]

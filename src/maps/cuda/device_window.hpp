@@ -38,7 +38,7 @@ class DeviceWindow {
   /// Where a table begins among the bytes; -1: there is none.
   using Place = std::int64_t;
   static constexpr Place kNone = -1;
-  /// What `match_blocks` reads; nothing where three blocks an axis do not suffice.
+  /// What matching by blocks reads; nothing where three blocks an axis do not suffice.
   struct Moves {
     Place cell_move = kNone;
     Place needed_by = kNone;

@@ -11,15 +11,23 @@ namespace {
 
 constexpr int kWarpThreads = 32;
 
-/// Which kernel finds the inputs of a task; see maps/match.h.
-enum class Matching { blocks, children, parities, rows };
-
-Matching matching_of(const MatchTask& task) {
+/// Thread blocks that a task takes; see maps/match.h.
+std::int64_t blocks_of(const MatchTask& task, const CoordinateSetRef& out) {
   const WindowRef& window = task.relation.window;
-  if (window.of_child != nullptr) return Matching::children;
-  if (window.cell_move != nullptr) return Matching::blocks;
-  if (window.of_parity != nullptr) return Matching::parities;
-  return Matching::rows;
+  switch (matching_of(window)) {
+    case Matching::blocks: {
+      constexpr std::int64_t kGroup = kMatchWarps * kBlocksPerWarp;
+      return ceil_of(out.blocks.capacity, kGroup) * task.words;
+    }
+    case Matching::children: return ceil_of(out.rows.capacity, kMatchThreads);
+    case Matching::parities: {
+      const std::int64_t group = kMatchThreads / window.parity_lanes * kParityRowsPerLane;
+      return ceil_of(out.rows.capacity, group);
+    }
+    case Matching::rows: break;
+  }
+  const std::int64_t group = kMatchThreads / lanes_of_row(window.volume) * kRowsPerLane;
+  return ceil_of(out.rows.capacity, group) * task.words;
 }
 
 CellRelation relation_of(const MapSearch& map) {
@@ -106,31 +114,9 @@ void MatchBatchBuilder::zero(FillList& fill) {
 }
 
 void MatchBatchBuilder::launch() {
-  const auto out_of = [&](const MatchTask& task) -> const CoordinateSetRef& {
-    return batch_.set[task.out_set];
-  };
-  const auto launch_for = [&](Matching matching, const char* kernel, const auto& blocks) {
-    launch_batch(runner_, maps_kernel(kernel), kMatchThreads, batch_, [&](const MatchTask& task) {
-      return matching_of(task) == matching ? blocks(task) : 0;
-    });
-  };
-  launch_for(Matching::blocks, "match_blocks", [&](const MatchTask& task) {
-    constexpr std::int64_t kGroup = kMatchWarps * kBlocksPerWarp;
-    return ceil_of(out_of(task).blocks.capacity, kGroup) * task.words;
-  });
-  launch_for(Matching::children, "match_children", [&](const MatchTask& task) {
-    return ceil_of(out_of(task).rows.capacity, kMatchThreads);
-  });
-  launch_for(Matching::parities, "match_parities", [&](const MatchTask& task) {
-    const std::int64_t group =
-        kMatchThreads / task.relation.window.parity_lanes * kParityRowsPerLane;
-    return ceil_of(out_of(task).rows.capacity, group);
-  });
-  launch_for(Matching::rows, "match_rows", [&](const MatchTask& task) {
-    const std::int64_t group =
-        kMatchThreads / lanes_of_row(task.relation.window.volume) * kRowsPerLane;
-    return ceil_of(out_of(task).rows.capacity, group) * task.words;
-  });
+  if (batch_.tasks == 0) return;
+  launch_batch(runner_, maps_kernel("match_maps"), kMatchThreads, batch_,
+               [&](const MatchTask& task) { return blocks_of(task, batch_.set[task.out_set]); });
 }
 
 }   // namespace pumice::cuda

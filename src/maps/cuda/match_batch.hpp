@@ -53,7 +53,7 @@ class MatchBatchBuilder {
   }
   /// Asks `fill` to zero what is counted.
   void zero(FillList& fill);
-  /// One or two launches, after the fill.
+  /// One launch, after the fill.
   void launch();
 
  private:

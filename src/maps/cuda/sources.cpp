@@ -5,8 +5,7 @@ namespace pumice::cuda {
 
 std::span<const jit::KernelGroup> maps_kernels() {
   static const std::vector<jit::KernelGroup> groups = {
-      {{.name = "searched maps", .text = "#include <pumice/maps/match.h>\n"},
-       {"match_blocks", "match_children", "match_parities", "match_rows"}},
+      {{.name = "searched maps", .text = "#include <pumice/maps/match.h>\n"}, {"match_maps"}},
       {{.name = "reached sites", .text = "#include <pumice/maps/reach.h>\n"},
        {"mark_reached", "mark_reached_by_parity"}},
   };

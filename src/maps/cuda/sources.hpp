@@ -10,7 +10,7 @@ namespace pumice::cuda {
 /// Searches for maps; sites that convolutions make.
 std::span<const jit::KernelGroup> maps_kernels();
 
-/// "match_blocks" and its like.
+/// "match_maps" and its like.
 jit::KernelName maps_kernel(const char* name);
 
 }   // namespace pumice::cuda
