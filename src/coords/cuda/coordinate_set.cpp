@@ -144,7 +144,8 @@ CoordinateSetPtr finish_set(jit::KernelRunner& runner, DeviceSet made, const Coo
 }
 
 std::vector<CoordinateSetPtr> planned_sets(const Tensor& coordinates, const RowCount& rows,
-                                           const PlannedCoordinates& planned) {
+                                           const PlannedCoordinates& planned,
+                                           std::span<std::uint32_t> also_zeroed) {
   const StreamView stream = coordinates.stream();
   jit::DeviceRunner runner(stream, default_allocator(stream.device));
   DeclaredColumns columns;
@@ -155,7 +156,10 @@ std::vector<CoordinateSetPtr> planned_sets(const Tensor& coordinates, const RowC
   }
   CreatedSets made = create_sets(
       runner, {.data = static_cast<const std::int32_t*>(coordinates.raw()), .rows = rows.ref()},
-      {.layout = planned.layout, .columns = columns, .capacities = planned.capacities});
+      {.layout = planned.layout,
+       .columns = columns,
+       .capacities = planned.capacities,
+       .also_zeroed = also_zeroed});
   return build_planned(std::move(made.sets), coordinates, planned, stream);
 }
 

@@ -1,7 +1,9 @@
 // Coordinate sets whose sites are on a device.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include <pumice/coords/coordinate_set.hpp>
@@ -62,8 +64,10 @@ struct PlannedCoordinates {
 std::vector<CoordinateSetPtr> build_planned(std::vector<DeviceSet> made, const Tensor& coordinates,
                                             const PlannedCoordinates& planned, StreamView stream);
 /// `coordinates`: int32 [room, 1 + D] on the device, of which `rows` are in use. Only enqueues.
+/// `also_zeroed` is zero when it is done.
 std::vector<CoordinateSetPtr> planned_sets(const Tensor& coordinates, const RowCount& rows,
-                                           const PlannedCoordinates& planned);
+                                           const PlannedCoordinates& planned,
+                                           std::span<std::uint32_t> also_zeroed);
 
 }   // namespace cuda
 }   // namespace pumice

@@ -41,8 +41,8 @@ CreatedSets create_sets(jit::KernelRunner& runner, const DeviceCoordinates& coor
                   options.name, fill);
   RadixSort<std::uint64_t> sort(runner, {coordinates.rows.capacity, key_bits(options.layout)},
                                 fill);
-  auto troubles = runner.make<RowTrouble>(2);
-  fill.add(troubles, 0);
+  auto troubles = fill.zeros<RowTrouble>(runner, 2);
+  fill.add(options.also_zeroed.data(), std::ssize(options.also_zeroed), 0);
   CreatedSets created;
   if (merges) {
     created.row_of = runner.make<std::int32_t>(coordinates.rows.capacity);

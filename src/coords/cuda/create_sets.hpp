@@ -35,6 +35,7 @@ struct CreateOptions {
   /// The first set's capacity, and those of the sets of its cells of 2, 4, 8 … a side, up to 8 in
   /// all. Every halving must be possible in `layout`.
   std::vector<SetCapacity> capacities{};
+  std::span<std::uint32_t> also_zeroed{};   // by the first launch, for whoever comes next
 };
 
 struct CreatedSets {
@@ -44,12 +45,11 @@ struct CreatedSets {
 };
 
 /// Rows of sets[0] are the caller's where repeats are refused; elsewhere rows come in key order.
-/// One sort for all sets: a fill, an encode, a count and a launch a pass (6 for 42 bits), 3 for
-/// the levels.
+/// One sort for all sets: a fill, an encode, a launch a pass (5 for 42 bits), 2 for the levels.
 CreatedSets create_sets(jit::KernelRunner& runner, const DeviceCoordinates& coordinates,
                         const CreateOptions& options);
 
-/// The sets of the cells of `set` of 2^(first_halving + k) a side: no sort. 4 launches.
+/// The sets of the cells of `set` of 2^(first_halving + k) a side: no sort. 3 launches.
 std::vector<DeviceSet> halve_set(jit::KernelRunner& runner, const CoordinateSetRef& set,
                                  int first_halving, std::span<const SetCapacity> capacities,
                                  const std::string& name);

@@ -8,6 +8,11 @@
 
 namespace pumice::cuda {
 
+std::shared_ptr<ArenaAllocator> FillList::room_for(std::int64_t bytes) const {
+  const bool fits = zeroed_ != nullptr && bytes <= zeroed_->capacity() - zeroed_->used();
+  return fits ? zeroed_ : nullptr;
+}
+
 void FillList::add(void* data, std::int64_t words, std::uint32_t word) {
   if (words > 0) ranges_.push_back({static_cast<std::uint32_t*>(data), words, word, 0});
 }

@@ -20,7 +20,20 @@ SortDigits digits_of(int bits) {
   return digits;
 }
 
+std::int32_t tiles_for(std::int64_t capacity) {
+  return static_cast<std::int32_t>((capacity + kSortTile - 1) / kSortTile);
+}
+
+/// Totals, states and tickets of a segment.
+std::int64_t sum_words(const SortDigits& digits, std::int32_t tiles) {
+  return std::int64_t{digits.passes} * (1 + kSortDigits * (1 + std::int64_t{tiles}));
+}
+
 }   // namespace
+
+std::int64_t sort_sum_words(const SortRoom& room) {
+  return sum_words(digits_of(room.bits), tiles_for(room.capacity));
+}
 
 template <class Key>
 RadixSort<Key>::RadixSort(jit::KernelRunner& runner, std::span<const SortRoom> rooms,
@@ -37,7 +50,7 @@ RadixSort<Key>::RadixSort(jit::KernelRunner& runner, std::span<const SortRoom> r
     SortSegment& segment = batch_.segment[batch_.segments++];
     segment.first = pairs;
     segment.totals.digits = digits_of(bits);
-    segment.tiles = static_cast<std::int32_t>((capacity + kSortTile - 1) / kSortTile);
+    segment.tiles = tiles_for(capacity);
     passes_ = std::max(passes_, segment.totals.digits.passes);
     is_small_ = is_small_ && capacity <= kSmallSort;
     pairs += capacity;
@@ -53,14 +66,12 @@ RadixSort<Key>::RadixSort(jit::KernelRunner& runner, std::span<const SortRoom> r
 
 template <class Key> void RadixSort<Key>::take_sums(jit::KernelRunner& runner, FillList& fill) {
   const auto words = [](const SortSegment& segment) {
-    return std::int64_t{segment.totals.digits.passes} *
-           (1 + kSortDigits * (1 + std::int64_t{segment.tiles}));
+    return sum_words(segment.totals.digits, segment.tiles);
   };
   std::int64_t all = 0;
   for (const SortSegment& segment : segments())
     all += words(segment);
-  sums_ = runner.make<std::uint32_t>(all);
-  fill.add(sums_, 0);
+  sums_ = fill.zeros<std::uint32_t>(runner, all);
   std::uint32_t* next = sums_.data();
   for (SortSegment& segment : segments()) {
     const std::int32_t passes = segment.totals.digits.passes;

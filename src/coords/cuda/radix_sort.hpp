@@ -20,6 +20,9 @@ struct SortRoom {
   int bits = 0;
 };
 
+/// Words that a sort wants zeroed for a segment, at the most.
+std::int64_t sort_sum_words(const SortRoom& room);
+
 /// Sorts (key, value) pairs ascending by the low `bits` bits of their keys, stably; the other bits
 /// must be equal. Several segments are sorted side by side, each by itself. One launch where no
 /// segment has room for more than 4,096 pairs; elsewhere a launch for every 9 bits, and one before

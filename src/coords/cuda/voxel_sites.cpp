@@ -119,7 +119,8 @@ VoxelSites voxel_sites(ConstTensorView points, ConstTensorView batch,
 
 PlannedVoxels planned_voxels(const ConstTensorView& points, const ConstTensorView& batch,
                              const RowCount& count, const VoxelSiteOptions& given,
-                             const PlannedCoordinates& planned, const Place& place) {
+                             const PlannedCoordinates& planned, const Place& place,
+                             std::span<std::uint32_t> also_zeroed) {
   VoxelSiteOptions options = given;
   options.spatial_shape = planned.options.spatial_shape;
   options.batch_size = planned.batch_size;
@@ -136,7 +137,8 @@ PlannedVoxels planned_voxels(const ConstTensorView& points, const ConstTensorVie
                 .range = options.range,
                 .shape = options.spatial_shape,
                 .layout = planned.layout,
-                .capacities = planned.capacities});
+                .capacities = planned.capacities,
+                .also_zeroed = also_zeroed});
   Tensor row_of = copy_of(made.point_to_voxel, place, stream);
   PlannedCoordinates known = planned;
   // Which points are kept is not for bounds to say, so that any cell with a key may be there.

@@ -22,9 +22,10 @@ struct PlannedVoxels {
 /// alone. `planned` says the batch size, the spatial shape and how many voxels there is room for;
 /// with a range or a spatial shape its bounds have to hold all cells inside. A point that has no
 /// cell, or one that the plan's keys do not reach, is reported, and poisons the sets. Only
-/// enqueues.
+/// enqueues. `also_zeroed` is zero when it is done.
 PlannedVoxels planned_voxels(const ConstTensorView& points, const ConstTensorView& batch,
                              const RowCount& count, const VoxelSiteOptions& options,
-                             const PlannedCoordinates& planned, const Place& row_of);
+                             const PlannedCoordinates& planned, const Place& row_of,
+                             std::span<std::uint32_t> also_zeroed);
 
 }   // namespace pumice::cuda

@@ -82,6 +82,7 @@ DeviceVoxels voxelize(jit::KernelRunner& runner, const DevicePoints& points,
   fill.add(trouble, 0);
   fill.add(kept, 0);
   fill.add(voxels.point_to_voxel, 0xffffffffu);
+  fill.add(options.also_zeroed.data(), std::ssize(options.also_zeroed), 0);
   fill.run(runner);
   quantise(runner, points, options, sort, trouble.data(), kept.data());
   sort.run(runner, points.count);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,7 @@ struct DeviceVoxelOptions {
   KeyLayout layout{};                    // of the voxels; a point outside it is trouble
   std::vector<SetCapacity> capacities;   // of the voxels, and of coarser levels as in CreateOptions
   std::string name = "voxels";
+  std::span<std::uint32_t> also_zeroed{};   // as in CreateOptions
 };
 
 struct DeviceVoxels {
@@ -47,8 +49,8 @@ struct DeviceVoxels {
   Buffer<std::uint32_t> voxel_points;    // points of voxel v: [voxel_begin[v], voxel_begin[v + 1])
 };
 
-/// What pumice::voxelize gives, bit for bit. A fill, a launch, those of a sort of keys, 4 for the
-/// levels and 1 for the features.
+/// What pumice::voxelize gives, bit for bit. A fill, a launch, a launch a pass of a sort
+/// of keys, 2 for the levels and 1 for the features.
 DeviceVoxels voxelize(jit::KernelRunner& runner, const DevicePoints& points,
                       const DeviceVoxelOptions& options);
 

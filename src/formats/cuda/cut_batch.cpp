@@ -7,6 +7,7 @@
 
 #include <pumice/grid/look_back.h>
 #include <pumice/shared/tile_map.h>
+#include <pumice/core/cuda.hpp>
 #include <pumice/core/error.hpp>
 
 #include "core/cuda/status.hpp"
@@ -20,7 +21,43 @@ int split_key_bits(std::int64_t volume, int splits) {
   return static_cast<int>(std::min<std::int64_t>(ceil_of(volume, splits), kMaskKeyBits));
 }
 
+std::int64_t tiles_of(const TileOptions& options, std::int64_t rows) {
+  return options.splits * ceil_of(rows, options.tile_rows);
+}
+
+/// Words of 64 bits that tiles look back at, and their ticket.
+std::int64_t tile_sum_words(std::int64_t tiles) {
+  return tiles + 1;
+}
+
+/// The same of pairs, whose sums have 32 bits.
+std::int64_t pair_sum_words(std::int64_t tiles, std::int64_t volume) {
+  return ceil_of(tiles * volume + 1, 2);
+}
+
 }   // namespace
+
+std::int64_t zeroed_bytes(std::span<const CutRequest> requests) {
+  std::int64_t bytes = 0;
+  const auto add = [&](std::int64_t words, std::size_t size) {
+    constexpr auto kStep = static_cast<std::int64_t>(kCudaAlignment);
+    bytes += ceil_of(words * static_cast<std::int64_t>(size), kStep) * kStep;
+  };
+  for (const CutRequest& request : requests) {
+    const std::int64_t volume = request.map.window->volume();
+    const std::int64_t rows = request.map.out.rows.capacity;
+    add(volume, sizeof(std::uint32_t));
+    if (request.tiles) {
+      const TileOptions& options = *request.tiles;
+      add(tile_sum_words(tiles_of(options, rows)), sizeof(std::uint64_t));
+      const SortRoom room{rows, split_key_bits(volume, options.splits)};
+      if (options.sort_by_mask) add(options.splits * sort_sum_words(room), sizeof(std::uint32_t));
+    }
+    if (request.pairs)
+      add(pair_sum_words(ceil_of(rows, kPairThreads), volume), sizeof(std::uint64_t));
+  }
+  return bytes;
+}
 
 int CutBatchBuilder::find_map(const MapSearch& map) const {
   for (std::size_t i = 0; i < scratch_.size(); ++i) {
@@ -120,8 +157,7 @@ void CutBatchBuilder::add_tiles(const CutRequest& request, CutTask& task, CutMap
   PUMICE_EXPECTS(volume <= kMostTileOffsets, request.map.name, ": a kernel of ", volume,
                  " offsets; on a device the most is ", kMostTileOffsets,
                  ", so take a smaller kernel");
-  const std::int64_t tiles =
-      options.splits * ceil_of(request.map.out.rows.capacity, options.tile_rows);
+  const std::int64_t tiles = tiles_of(options, request.map.out.rows.capacity);
   const std::int64_t entries =
       options.entry_capacity > 0 ? options.entry_capacity : tiles * ceil_of(volume, options.splits);
   PUMICE_EXPECTS(entries <= std::numeric_limits<std::int32_t>::max(), request.map.name,
@@ -189,28 +225,25 @@ std::int64_t CutBatchBuilder::tiles_of_pairs(const CutTask& task) const {
   return ceil_of(out_of(task).rows.capacity, kPairThreads);
 }
 
-void CutBatchBuilder::take_sums(FillList& fill) {
+void CutBatchBuilder::take_sums() {
   const auto tile_words = [](const CutTask& task) {
-    return task.splits == 0 ? 0 : task.tile_capacity + 1;
+    return task.splits == 0 ? 0 : tile_sum_words(task.tile_capacity);
   };
-  const auto pair_sums = [&](const CutTask& task) {
-    return tiles_of_pairs(task) * task.map.relation.window.volume;
-  };
+  const auto volume = [](const CutTask& task) { return task.map.relation.window.volume; };
   const auto pair_words = [&](const CutTask& task) {
-    return task.pair_count == nullptr ? 0 : ceil_of(pair_sums(task) + 1, 2);
+    return task.pair_count == nullptr ? 0 : pair_sum_words(tiles_of_pairs(task), volume(task));
   };
   std::int64_t words = 0;
   for (const CutTask& task : tasks_of(batch_))
     words += tile_words(task) + pair_words(task);
-  sums_ = runner_.make<std::uint64_t>(words);
-  fill.add(sums_, 0);
+  sums_ = fill_.zeros<std::uint64_t>(runner_, words);
   std::uint64_t* next = sums_.data();
   for (CutTask& task : tasks_of(batch_)) {
     task.tile_sums = next;
     task.tile_ticket = reinterpret_cast<std::uint32_t*>(next + task.tile_capacity);
     next += tile_words(task);
     task.pair_sums = reinterpret_cast<std::uint32_t*>(next);
-    task.pair_ticket = task.pair_sums + pair_sums(task);
+    task.pair_ticket = task.pair_sums + tiles_of_pairs(task) * volume(task);
     next += pair_words(task);
   }
 }
@@ -238,9 +271,9 @@ template <class Key> void CutBatchBuilder::sort(RadixSort<Key>& sort) {
   sort.run(runner_, rows);
 }
 
-template <class Key> void CutBatchBuilder::search_and_sort(FillList& fill) {
-  RadixSort<Key> sorting(runner_, rooms_, fill);
-  fill.run(runner_);
+template <class Key> void CutBatchBuilder::search_and_sort() {
+  RadixSort<Key> sorting(runner_, rooms_, fill_);
+  fill_.run(runner_);
   search_.launch();
   sort(sorting);
   const auto sorts =
@@ -270,19 +303,17 @@ void CutBatchBuilder::make_pairs() {
 std::vector<CutMap> CutBatchBuilder::build() {
   batch_.status = runner_.status();
   std::ranges::copy(search_.sets(), batch_.set);
-  FillList fill;
-  search_.zero(fill);
-  take_sums(fill);
+  take_sums();
   const bool has_short_keys =
       std::ranges::all_of(rooms_, [](const SortRoom& room) { return room.bits <= 32; });
   if (rooms_.empty()) {
-    fill.run(runner_);
+    fill_.run(runner_);
     search_.launch();
     write_keys("gray_keys_u32");   // of maps whose outputs stay as they are, if any
   } else if (has_short_keys) {
-    search_and_sort<std::uint32_t>(fill);
+    search_and_sort<std::uint32_t>();
   } else {
-    search_and_sort<std::uint64_t>(fill);
+    search_and_sort<std::uint64_t>();
   }
   make_tiles();
   make_pairs();

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "coords/cuda/fill_list.hpp"
@@ -15,7 +16,9 @@ namespace pumice::cuda {
 
 class CutBatchBuilder {
  public:
-  explicit CutBatchBuilder(jit::KernelRunner& runner) : runner_(runner), search_(runner) {}
+  /// What is to be zero comes from `zeroed` as far as that goes; see FillList.
+  CutBatchBuilder(jit::KernelRunner& runner, std::shared_ptr<ArenaAllocator> zeroed)
+      : runner_(runner), fill_(std::move(zeroed)), search_(runner, fill_) {}
 
   /// Whether there is room for another request's task, sets and sort.
   bool takes(const CutRequest& request) const;
@@ -56,18 +59,19 @@ class CutBatchBuilder {
   bool is_sorted_here(const CutTask& task) {
     return scratch_of(task).is_ordered_here && task.unsorted == nullptr;
   }
-  /// What tiles and pairs look back at, which `fill` zeroes.
-  void take_sums(FillList& fill);
+  /// What tiles and pairs look back at.
+  void take_sums();
   /// A launch in which each task has `blocks(task)` blocks.
   void launch(const char* kernel, int threads, const BlocksOf& blocks);
   /// For each row what it is sorted by, or its place where it stays.
   void write_keys(const char* kernel);
-  template <class Key> void search_and_sort(FillList& fill);
+  template <class Key> void search_and_sort();
   template <class Key> void sort(RadixSort<Key>& sort);
   void make_tiles();
   void make_pairs();
 
   jit::KernelRunner& runner_;
+  FillList fill_;
   MatchBatchBuilder search_;
   CutBatch batch_{};
   std::vector<SortRoom> rooms_;   // a segment of the sort for each split of each order

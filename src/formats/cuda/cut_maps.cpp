@@ -42,13 +42,14 @@ std::int64_t CutMap::bytes() const {
                                    pair_in_.bytes() + pair_out_.bytes() + counts_.bytes());
 }
 
-std::vector<CutMap> cut_maps(jit::KernelRunner& runner, std::span<const CutRequest> requests) {
+std::vector<CutMap> cut_maps(jit::KernelRunner& runner, std::span<const CutRequest> requests,
+                             const std::shared_ptr<ArenaAllocator>& zeroed) {
   for (const CutRequest& request : requests)
     check(request);
   std::vector<CutMap> cuts;
   std::vector<std::shared_ptr<OrderedMap>> orders;   // of the requests so far
   while (orders.size() < requests.size()) {
-    CutBatchBuilder batch(runner);
+    CutBatchBuilder batch(runner, zeroed);
     const std::span<const CutRequest> before = requests.first(orders.size());
     for (const CutRequest& request : requests.subspan(orders.size())) {
       const CutRequest informed = with_earlier(request, before, orders);

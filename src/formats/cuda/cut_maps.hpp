@@ -16,6 +16,7 @@
 #include <pumice/formats/cut_arguments.h>
 #include <pumice/shared/pair_list_ref.h>
 #include <pumice/shared/tile_map.h>
+#include <pumice/core/arena.hpp>
 
 #include "jit/kernel_runner.hpp"
 #include "maps/cuda/match_batch.hpp"
@@ -100,10 +101,17 @@ class CutMap {
   std::shared_ptr<OrderedMap> ordered_;
 };
 
-/// Cuts in the order of the requests, up to 16 at once: a fill, one or two launches to search, then
-/// for tiles a launch for keys, a launch a sort pass (4 for 27 offsets, 2 for 8) and 3, for
-/// pairs 3. Requests of one map that differ in the height of tiles, or want pairs, share a search
-/// and an order, and so do later ones that are given it; then tiles and pairs are 3 launches each.
-std::vector<CutMap> cut_maps(jit::KernelRunner& runner, std::span<const CutRequest> requests);
+/// Cuts in the order of the requests, up to 16 at once: a fill, a launch to search, then for tiles
+/// a launch for keys, a launch a sort pass (3 for 27 offsets, 1 for 8) and 1, for pairs 1. Requests
+/// of one map that differ in the height of tiles, or want pairs, share a search and an order, and
+/// so do later ones that are given it; then tiles and pairs are a fill and a launch each.
+/// What is to be zero comes from `zeroed` as far as that goes, which an earlier launch on the
+/// stream fills with zeros; the rest takes a fill.
+std::vector<CutMap> cut_maps(jit::KernelRunner& runner, std::span<const CutRequest> requests,
+                             const std::shared_ptr<ArenaAllocator>& zeroed = {});
+
+/// Bytes of zeros that suffice to cut these without a fill. Of the sets only the rows that there is
+/// room for in the outputs are asked.
+std::int64_t zeroed_bytes(std::span<const CutRequest> requests);
 
 }   // namespace pumice::cuda

@@ -105,6 +105,7 @@ MapPlan::MapPlan(const MapCache& maps, const CoordinateSetPtr& input, const Plan
   if (earlier != nullptr && same_steps(*earlier)) widen(*earlier);
   tell_apart();
   learn_levels();
+  zeroed_bytes_ = bytes_to_zero();
 }
 
 bool MapPlan::same_steps(const MapPlan& other) const {
@@ -208,23 +209,65 @@ std::vector<CutRequest> MapPlan::cuts_of(const MapStep& step, MapFormats& format
   return requests;
 }
 
+std::int64_t MapPlan::rows_of_set(std::size_t set) const {
+  return set == 0 ? room_.rows : sets_[set - 1].room.rows;
+}
+
+std::int64_t MapPlan::bytes_to_zero() const {
+  std::vector<CutRequest> requests;
+  const auto add = [&](const MapStep& step, std::int64_t rows) -> CutRequest& {
+    return requests.emplace_back(
+        CutRequest{.map = {.out = {.rows = {nullptr, rows}}, .window = step.on_device.get()}});
+  };
+  for (const MapStep& step : maps_) {
+    const std::int64_t in = rows_of_set(step.in);
+    const std::int64_t out = rows_of_set(step.out);
+    for (const TilesStep& tiles : step.tiles) {
+      const TileCut& cut = tiles.wanted.cut;
+      add(step, tiles.wanted.is_transposed ? in : out).tiles = TileOptions{
+          .tile_rows = cut.tile_rows, .splits = cut.splits, .sort_by_mask = cut.sort_by_mask};
+    }
+    if (step.pair_capacity) add(step, std::min(in, out)).pairs = PairOptions{};
+  }
+  return cuda::zeroed_bytes(requests);
+}
+
+/// Memory that a plan's first launch zeroes.
+struct MapPlan::Zeroed {
+  std::shared_ptr<ArenaAllocator> room;
+  std::span<std::uint32_t> words;
+
+  Zeroed(std::int64_t bytes, StreamView stream)
+      : room(std::make_shared<ArenaAllocator>(bytes, stream, default_allocator(stream.device))) {
+    const auto size = static_cast<std::size_t>(bytes);
+    words = {static_cast<std::uint32_t*>(room->allocate(size, stream)),
+             size / sizeof(std::uint32_t)};
+    room->rewind();
+  }
+};
+
 MapPlan::Made MapPlan::make(const Tensor& coordinates, const RowCount& rows) const {
   PUMICE_EXPECTS(coordinates.rows() == room_.rows, "a plan with room for ", room_.rows,
                  " rows is given coordinates ", to_string(coordinates.shape()));
-  return make_maps(planned_sets(coordinates, rows, input_), coordinates.stream());
+  const StreamView stream = coordinates.stream();
+  const Zeroed zeroed(zeroed_bytes_, stream);
+  return make_maps(planned_sets(coordinates, rows, input_, zeroed.words), stream, zeroed.room);
 }
 
 MapPlan::Made MapPlan::make(const ConstTensorView& points, const ConstTensorView& batch,
                             const RowCount& count, const VoxelSiteOptions& options,
                             const Place& row_of) const {
-  PlannedVoxels voxels = planned_voxels(points, batch, count, options, input_, row_of);
-  Made made = make_maps(voxels.sets, points.stream());
+  const StreamView stream = points.stream();
+  const Zeroed zeroed(zeroed_bytes_, stream);
+  PlannedVoxels voxels =
+      planned_voxels(points, batch, count, options, input_, row_of, zeroed.words);
+  Made made = make_maps(voxels.sets, stream, zeroed.room);
   made.row_of = std::move(voxels.row_of);
   return made;
 }
 
-MapPlan::Made MapPlan::make_maps(const std::vector<CoordinateSetPtr>& levels,
-                                 StreamView stream) const {
+MapPlan::Made MapPlan::make_maps(const std::vector<CoordinateSetPtr>& levels, StreamView stream,
+                                 const std::shared_ptr<ArenaAllocator>& zeroed) const {
   std::vector<CoordinateSetPtr> sets{levels.front()};
   std::size_t next_level = 1;
   while (sets.size() <= sets_.size()) {
@@ -247,7 +290,7 @@ MapPlan::Made MapPlan::make_maps(const std::vector<CoordinateSetPtr>& levels,
          std::move(map)});
   }
   jit::DeviceRunner runner(stream, default_allocator(stream.device));
-  std::vector<CutMap> built = cut_maps(runner, requests);
+  std::vector<CutMap> built = cut_maps(runner, requests, zeroed);
   std::size_t next = 0;
   for (std::size_t i = 0; i < maps_.size(); ++i) {
     const KernelMap& map = *made.maps->entries()[i].map;

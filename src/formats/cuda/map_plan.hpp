@@ -74,6 +74,8 @@ class MapPlan {
     std::optional<std::int64_t> pair_capacity{};   // of the list that gradients of weights sum over
   };
 
+  struct Zeroed;
+
   bool same_steps(const MapPlan& other) const;
   void widen(const MapPlan& earlier);
   static std::int64_t most_entries(const TilesWanted& wanted, std::span<const TilesStep> tiles);
@@ -82,13 +84,18 @@ class MapPlan {
   /// What is cut from a map that was made by a step.
   static std::vector<CutRequest> cuts_of(const MapStep& step, MapFormats& formats);
   const DeviceWindow& window_of_set(std::size_t set) const;
-  Made make_maps(const std::vector<CoordinateSetPtr>& levels, StreamView stream) const;
+  std::int64_t rows_of_set(std::size_t set) const;
+  /// What the maps want zeroed, which the first launch of the sets zeroes.
+  std::int64_t bytes_to_zero() const;
+  Made make_maps(const std::vector<CoordinateSetPtr>& levels, StreamView stream,
+                 const std::shared_ptr<ArenaAllocator>& zeroed) const;
   CoordinateSetPtr make_set(const std::vector<CoordinateSetPtr>& sets, std::size_t number) const;
 
   PlanRoom room_;
   PlannedCoordinates input_;
   std::vector<SetStep> sets_;   // [i] is set i + 1
   std::vector<MapStep> maps_;
+  std::int64_t zeroed_bytes_ = 0;
 };
 
 }   // namespace pumice::cuda

@@ -96,9 +96,8 @@ MatchTask MatchBatchBuilder::add(const MapSearch& map, MatchedMap& match) {
   const std::int64_t volume = map.window->volume();
   const std::int64_t words = ceil_of(volume, kWarpThreads);
   match.mask = runner_.make<std::uint32_t>(map.out.rows.capacity * words);
-  match.offset_count = runner_.make<std::uint32_t>(volume);
+  match.offset_count = fill_.zeros<std::uint32_t>(runner_, volume);
   match.step = runner_.make<OffsetStep>(volume);
-  counts_.push_back(&match.offset_count);
   MatchTask& task = batch_.task[batch_.tasks++];
   task = searched_before(map, match);
   if (words == 1) {
@@ -106,11 +105,6 @@ MatchTask MatchBatchBuilder::add(const MapSearch& map, MatchedMap& match) {
     task.found = found_.back().data();
   }
   return task;
-}
-
-void MatchBatchBuilder::zero(FillList& fill) {
-  for (Buffer<std::uint32_t>* const count : counts_)
-    fill.add(*count, 0);
 }
 
 void MatchBatchBuilder::launch() {

@@ -39,7 +39,8 @@ struct MatchedMap {
 
 class MatchBatchBuilder {
  public:
-  explicit MatchBatchBuilder(jit::KernelRunner& runner) : runner_(runner) {}
+  /// `fill` runs before the search is launched, and outlives this.
+  MatchBatchBuilder(jit::KernelRunner& runner, FillList& fill) : runner_(runner), fill_(fill) {}
 
   /// Whether there is room for another map and its sets.
   bool takes(const MapSearch& map) const;
@@ -51,8 +52,6 @@ class MatchBatchBuilder {
   std::span<const CoordinateSetRef> sets() const {
     return {batch_.set, static_cast<std::size_t>(sets_)};
   }
-  /// Asks `fill` to zero what is counted.
-  void zero(FillList& fill);
   /// One launch, after the fill.
   void launch();
 
@@ -61,10 +60,10 @@ class MatchBatchBuilder {
   int add_set(const CoordinateSetRef& set);
 
   jit::KernelRunner& runner_;
+  FillList& fill_;
   MatchBatch batch_{};
   int sets_ = 0;
   std::vector<Buffer<std::int32_t>> found_;
-  std::vector<Buffer<std::uint32_t>*> counts_;
 };
 
 }   // namespace pumice::cuda
