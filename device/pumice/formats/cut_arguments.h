@@ -19,7 +19,7 @@ inline constexpr int kOrderThreads = 256;
 inline constexpr int kOrderItems = 4;   // rows of a thread: digits are counted once a block
 inline constexpr int kOrderRows = kOrderThreads * kOrderItems;
 inline constexpr int kTileThreads = 256;
-inline constexpr int kPairThreads = 256;   // and rows of a tile of pairs
+inline constexpr int kPairThreads = 512;   // and rows of a tile of pairs: fewer look back less far
 
 /// One map on its way from what was found to tiles or pair lists. Null where nobody wants it.
 struct CutTask {

@@ -1,7 +1,7 @@
 // The pairs of a map, offset by offset, outputs in rank order within each: what the gradient of the
 // weights runs over, and what the CPU's maps hold.
 //
-//   masks      256 ranks a tile             per offset: which of the 32 ranks of a warp have it,
+//   masks      512 ranks a tile             per offset: which of the 32 ranks of a warp have it,
 //   rank  0    1.1.                         by turning the square of bits around
 //   rank  1    ..11      ─▶   offset 0: ranks 0 2      offset 1: rank 2 …
 //   rank  2    11..
@@ -88,9 +88,9 @@ PUMICE_DEVICE void place_pairs(const CutTask& task, int32_t tile, int word,
 
 /// Blocks take tiles in the order in which they start. Pairs that there is no room for are left
 /// out.
-// Four blocks at once leave the 54 registers that sm_90a takes; with five, or left alone, the
-// assembler spills one or two.
-PUMICE_KERNEL PUMICE_THREADS(kPairThreads, 4) void list_pairs(PUMICE_ARGUMENT(CutBatch) batch) {
+// Two blocks at once leave the 54 registers that sm_90a takes; left alone, the assembler spills one
+// or two.
+PUMICE_KERNEL PUMICE_THREADS(kPairThreads, 2) void list_pairs(PUMICE_ARGUMENT(CutBatch) batch) {
   PUMICE_BLOCK_SHARED(TurnedMasks, turned);
   PUMICE_BLOCK_SHARED(PairPlaces, places);
   const auto [task, number] = task_of_block(batch);

@@ -181,10 +181,12 @@ PUMICE_DEVICE void cut_tile(const CutBatch& batch, const CutTask& task, const Ti
   }
   if (thread_index() == 0) say_part(task.tile_sums, 1, tile.tile, static_cast<uint64_t>(entries));
   write_out_rows(batch, task, rows, tile.tile);
-  if (thread_index() == 0) {
-    const uint64_t before = look_back(task.tile_sums, 1, tile.tile);
-    say_sum(task.tile_sums, 1, tile.tile, before + static_cast<uint64_t>(entries));
-    begin = static_cast<int64_t>(before);
+  if (warp_index() == 0) {
+    const uint64_t before = warp_look_back(task.tile_sums, tile.tile);
+    if (lane_index() == 0) {
+      say_sum(task.tile_sums, 1, tile.tile, before + static_cast<uint64_t>(entries));
+      begin = static_cast<int64_t>(before);
+    }
   }
   block_sync();
   int64_t entry = begin;

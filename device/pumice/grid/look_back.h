@@ -10,6 +10,7 @@
 #pragma once
 
 #include <pumice/platform.h>
+#include <pumice/warp/scan.h>
 
 namespace pumice {
 
@@ -68,6 +69,40 @@ template <class Word> PUMICE_DEVICE Word look_back(Word* states, int64_t stride,
     if (heard == 0) pause_polling();
   }
   return before;
+}
+
+/// The same of one column of sums, by a whole warp: where hundreds of tiles start at once, looking
+/// back 128 at a time takes a few rounds where one thread takes dozens. Every lane gets the sum.
+template <class Word> PUMICE_DEVICE Word warp_look_back(Word* states, int32_t tile) {
+  constexpr int kItems = 4;
+  Word mine = 0;
+  bool knows = false;
+  for (int32_t next = tile - 1; next >= 0 && !knows;) {
+    Word said[kItems];   // the nearest tiles first; before tile 0 lies nothing, which is a sum
+    PUMICE_UNROLL
+    for (int i = 0; i < kItems; ++i) {
+      const int32_t at = next - i * kWarpThreads - lane_index();
+      said[i] = at < 0 ? kTileSaidSum<Word> : load_relaxed(states + at);
+    }
+    bool goes_on = true;
+    int heard = 0;
+    PUMICE_UNROLL
+    for (int i = 0; i < kItems; ++i) {
+      const uint32_t silent = warp_ballot(said[i] == 0);
+      const uint32_t sums = warp_ballot((said[i] & kTileSaidSum<Word>) != 0);
+      const int until_silent = silent == 0 ? kWarpThreads : lowest_bit(silent);
+      const int until_sum = sums == 0 ? kWarpThreads : lowest_bit(sums);
+      if (!goes_on) continue;
+      knows = until_sum < until_silent;
+      const int here = knows ? until_sum + 1 : until_silent;
+      if (lane_index() < here) mine += said[i] & (kTileSaidPart<Word> - 1);
+      heard += here;
+      goes_on = here == kWarpThreads && !knows;
+    }
+    next -= heard;
+    if (heard == 0) pause_polling();
+  }
+  return warp_sum(mine);
 }
 
 /// What there is up to the end of `tile`, for whoever is behind it; waits until it has been said.
