@@ -42,6 +42,8 @@ inline std::vector<DevicePair> check_tiles(const TileMapRef& map, std::int64_t e
   std::vector<std::set<int>> offsets_of_split(static_cast<std::size_t>(splits));
   std::vector<std::multiset<std::int32_t>> rows_of_split(static_cast<std::size_t>(splits));
   std::int32_t longest = map.offsets;
+  std::int32_t before = -1;   // the tile before, where it is as long
+  std::vector<TileRun> by_tile(static_cast<std::size_t>(tiles));
   for (std::int64_t i = 0; i < tiles; ++i) {
     const TileRun run = map.tile_order[i];
     EXPECT_FALSE(tile_seen[static_cast<std::size_t>(run.tile)]);
@@ -49,8 +51,13 @@ inline std::vector<DevicePair> check_tiles(const TileMapRef& map, std::int64_t e
     const std::int32_t length = run.entry_end - run.entry_begin;
     if (map.offsets < 256) {
       EXPECT_LE(length, longest) << "a longer tile starts later";
+      if (length == longest) {
+        EXPECT_GT(run.tile, before) << "tiles that are as long have another order";
+      }
     }
     longest = length;
+    before = run.tile;
+    by_tile[static_cast<std::size_t>(run.tile)] = run;
     EXPECT_EQ(run.split, run.tile / (tiles / splits));
     const auto split = static_cast<std::size_t>(run.split);
     const std::int32_t* const out = map.out_row + std::int64_t{run.tile} * map.tile_rows;
@@ -80,6 +87,12 @@ inline std::vector<DevicePair> check_tiles(const TileMapRef& map, std::int64_t e
     }
   }
   EXPECT_TRUE(std::all_of(entry_seen.begin(), entry_seen.end(), [](int n) { return n == 1; }));
+  std::int64_t end = 0;
+  for (const TileRun& run : by_tile) {
+    EXPECT_EQ(run.entry_begin, end) << "entries are not in the order of tiles";
+    end = run.entry_end;
+  }
+  EXPECT_EQ(end, entries);
   std::set<int> all_offsets;
   std::size_t of_splits = 0;
   for (std::size_t split = 0; split < rows_of_split.size(); ++split) {

@@ -3,10 +3,19 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 #include "coords/cuda/sources.hpp"
 
 namespace pumice::cuda {
+
+ZeroedRoom::ZeroedRoom(std::int64_t bytes, StreamView stream, std::shared_ptr<Allocator> source)
+    : arena(std::make_shared<ArenaAllocator>(bytes, stream, std::move(source))) {
+  const auto size = static_cast<std::size_t>(bytes);
+  words = {static_cast<std::uint32_t*>(arena->allocate(size, stream)),
+           size / sizeof(std::uint32_t)};
+  arena->rewind();
+}
 
 std::shared_ptr<ArenaAllocator> FillList::room_for(std::int64_t bytes) const {
   const bool fits = zeroed_ != nullptr && bytes <= zeroed_->capacity() - zeroed_->used();

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,14 @@
 #include "jit/kernel_runner.hpp"
 
 namespace pumice::cuda {
+
+/// Room for zeros that one launch writes for those after it; see FillList.
+struct ZeroedRoom {
+  ZeroedRoom(std::int64_t bytes, StreamView stream, std::shared_ptr<Allocator> source);
+
+  std::shared_ptr<ArenaAllocator> arena;   // that they are taken from
+  std::span<std::uint32_t> words;          // all of it, to be filled before
+};
 
 class FillList {
  public:

@@ -28,7 +28,7 @@ CoarseCells coarse_cells(const KeyLayout& fine, std::span<const std::int64_t> lo
                          const Axes& factor);
 
 /// One site for every occupied cell of `factor` cells an axis; with `box` those alone that lie in
-/// it. 4 launches by a shift, 5 and those of a sort without, 2 more with a box.
+/// it. 3 launches by a shift, 4 and those of a sort without, 1 more with a box.
 DeviceSet coarsen_set(jit::KernelRunner& runner, const CoordinateSetRef& set, const Axes& factor,
                       const CoarseCells& cells, const KeyBox& box, SetCapacity capacity,
                       const std::string& name);
@@ -51,8 +51,8 @@ struct DevicePruned {
 DevicePruned prune_set(jit::KernelRunner& runner, const CoordinateSetRef& set,
                        const std::uint8_t* keep, SetCapacity capacity, const std::string& name);
 
-/// The sites of a set in key order, that of rank r in row `row[r]`. A fill and five launches; what
-/// is no row is reported.
+/// The sites of a set in key order, that of rank r in row `row[r]`. A fill and three launches;
+/// what is no row is reported.
 DeviceSet reorder_set(jit::KernelRunner& runner, const CoordinateSetRef& set,
                       const std::int32_t* row, SetCapacity capacity, const std::string& name);
 

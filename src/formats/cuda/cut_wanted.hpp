@@ -17,7 +17,7 @@ struct CutWanted {
   std::optional<TileCut> tiles{};   // absent: the list of pairs, one for both directions
 };
 
-/// Makes what is not there yet. A map by itself takes some twelve launches, each too small to fill
+/// Makes what is not there yet. A map by itself takes some seven launches, each too small to fill
 /// a GPU; up to 16 cuts together take as many. All maps belong to one stream, on which the work is
 /// enqueued.
 void cut_wanted(std::span<const CutWanted> wanted);

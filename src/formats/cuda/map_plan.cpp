@@ -232,36 +232,22 @@ std::int64_t MapPlan::bytes_to_zero() const {
   return cuda::zeroed_bytes(requests);
 }
 
-/// Memory that a plan's first launch zeroes.
-struct MapPlan::Zeroed {
-  std::shared_ptr<ArenaAllocator> room;
-  std::span<std::uint32_t> words;
-
-  Zeroed(std::int64_t bytes, StreamView stream)
-      : room(std::make_shared<ArenaAllocator>(bytes, stream, default_allocator(stream.device))) {
-    const auto size = static_cast<std::size_t>(bytes);
-    words = {static_cast<std::uint32_t*>(room->allocate(size, stream)),
-             size / sizeof(std::uint32_t)};
-    room->rewind();
-  }
-};
-
 MapPlan::Made MapPlan::make(const Tensor& coordinates, const RowCount& rows) const {
   PUMICE_EXPECTS(coordinates.rows() == room_.rows, "a plan with room for ", room_.rows,
                  " rows is given coordinates ", to_string(coordinates.shape()));
   const StreamView stream = coordinates.stream();
-  const Zeroed zeroed(zeroed_bytes_, stream);
-  return make_maps(planned_sets(coordinates, rows, input_, zeroed.words), stream, zeroed.room);
+  const ZeroedRoom zeroed(zeroed_bytes_, stream, default_allocator(stream.device));
+  return make_maps(planned_sets(coordinates, rows, input_, zeroed.words), stream, zeroed.arena);
 }
 
 MapPlan::Made MapPlan::make(const ConstTensorView& points, const ConstTensorView& batch,
                             const RowCount& count, const VoxelSiteOptions& options,
                             const Place& row_of) const {
   const StreamView stream = points.stream();
-  const Zeroed zeroed(zeroed_bytes_, stream);
+  const ZeroedRoom zeroed(zeroed_bytes_, stream, default_allocator(stream.device));
   PlannedVoxels voxels =
       planned_voxels(points, batch, count, options, input_, row_of, zeroed.words);
-  Made made = make_maps(voxels.sets, stream, zeroed.room);
+  Made made = make_maps(voxels.sets, stream, zeroed.arena);
   made.row_of = std::move(voxels.row_of);
   return made;
 }

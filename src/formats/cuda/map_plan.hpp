@@ -3,7 +3,7 @@
 //
 //      pass over one scan                     for every other scan
 //   set 0 ──map──► set 1 ──map──► set 2       set 0, 1, 2: one sort, cut into levels
-//     └─map─┐        └─map─┐                  all maps: batches of up to eight
+//     └─map─┐        └─map─┐                  all maps: batches of up to 16
 //   sizes + margin = capacities               counts stay on the device
 #pragma once
 
@@ -73,8 +73,6 @@ class MapPlan {
     std::vector<TilesStep> tiles{};
     std::optional<std::int64_t> pair_capacity{};   // of the list that gradients of weights sum over
   };
-
-  struct Zeroed;
 
   bool same_steps(const MapPlan& other) const;
   void widen(const MapPlan& earlier);
