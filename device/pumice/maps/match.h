@@ -316,7 +316,8 @@ PUMICE_DEVICE void match_by_children(const MatchBatch& batch, const MatchTask& t
 }
 
 /// Blocks of a launch are shared out among the tasks, each with as many as its matching takes.
-// Four blocks at once are what matching by blocks, most of the work, is fastest with.
+// Four blocks at once leave 64 registers a thread, which matching by blocks, most of the work,
+// takes.
 PUMICE_KERNEL PUMICE_THREADS(kMatchThreads, 4) void match_maps(PUMICE_ARGUMENT(MatchBatch) batch) {
   const auto [task, number] = task_of_block(batch);
   switch (matching_of(task.relation.window)) {
