@@ -12,6 +12,7 @@ namespace pumice {
 
 PUMICE_KERNEL PUMICE_THREADS(kEncodeThreads) void encode_coordinates(
     PUMICE_ARGUMENT(EncodeArguments) a) {
+  wait_for_previous();
   const int64_t row = global_thread_index();
   if (row >= a.rows.rows()) return;
   const int columns = 1 + a.layout.dimension;

@@ -43,6 +43,7 @@ PUMICE_DEVICE uint32_t mask_word(const CutTask& task, int64_t rank, int64_t rows
 using TurnedMasks = uint32_t[kPairWarps][kWarpThreads];
 
 PUMICE_KERNEL PUMICE_THREADS(kPairThreads) void count_pairs(PUMICE_ARGUMENT(CutBatch) batch) {
+  wait_for_previous();
   PUMICE_BLOCK_SHARED(TurnedMasks, turned);
   const auto [task, tile] = task_of_block(batch);
   const int64_t rows = rows_of(batch.set, task.map);
@@ -84,6 +85,7 @@ PUMICE_DEVICE void begin_offsets(const CutBatch& batch, const CutTask& task) {
 
 /// One block an offset. What is counted in a tile becomes the pairs of the offset in those before.
 PUMICE_KERNEL PUMICE_THREADS(kPairThreads) void sum_pairs(PUMICE_ARGUMENT(CutBatch) batch) {
+  wait_for_previous();
   const auto [task, k] = task_of_block(batch);
   const int64_t tiles = pair_tiles(rows_of(batch.set, task.map));
   if (k == 0) begin_offsets(batch, task);
@@ -102,6 +104,7 @@ PUMICE_KERNEL PUMICE_THREADS(kPairThreads) void sum_pairs(PUMICE_ARGUMENT(CutBat
 // Asking for six blocks at once frees 42 registers a thread; left alone, the assembler aims at 32
 // and spills one.
 PUMICE_KERNEL PUMICE_THREADS(kPairThreads, 6) void write_pairs(PUMICE_ARGUMENT(CutBatch) batch) {
+  wait_for_previous();
   using Places = int64_t[kPairWarps][kWarpThreads];
   PUMICE_BLOCK_SHARED(TurnedMasks, turned);
   PUMICE_BLOCK_SHARED(Places, places);   // of each warp's first pair of an offset

@@ -74,6 +74,7 @@ PUMICE_DEVICE void write_out_rows(const CutBatch& batch, const CutTask& task,
 }
 
 PUMICE_KERNEL PUMICE_THREADS(kTileThreads) void mask_tiles(PUMICE_ARGUMENT(CutBatch) batch) {
+  wait_for_previous();
   using Blocks = uint32_t[kMaxTileBlocks];
   PUMICE_BLOCK_SHARED(Blocks, of_block);
   const auto [task, number] = task_of_block(batch);
@@ -161,6 +162,7 @@ PUMICE_DEVICE void clear_runs(const CutTask& task, int64_t from) {
 
 /// One block a task.
 PUMICE_KERNEL PUMICE_THREADS(kPlanThreads) void plan_tiles(PUMICE_ARGUMENT(CutBatch) batch) {
+  wait_for_previous();
   const CutTask& task = batch.task[block_index()];
   if (task.splits == 0) return;
   const int32_t of_split = tiles_of_split(task);
@@ -245,6 +247,7 @@ PUMICE_DEVICE void look_up_entry(const CutBatch& batch, const CutTask& task, con
 }
 
 PUMICE_KERNEL PUMICE_THREADS(kTileThreads, 5) void fill_tiles(PUMICE_ARGUMENT(CutBatch) batch) {
+  wait_for_previous();
   PUMICE_BLOCK_SHARED(TileRows, rows);
   PUMICE_BLOCK_SHARED(WordOffsets, offsets);
   const auto [task, number] = task_of_block(batch);

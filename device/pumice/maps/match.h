@@ -120,6 +120,7 @@ struct alignas(16) CellMoves {
 
 PUMICE_KERNEL PUMICE_THREADS(kMatchThreads,
                              4) void match_blocks(PUMICE_ARGUMENT(MatchBatch) batch) {
+  wait_for_previous();
   using Neighbourhoods = HalfBlocks[kMatchWarps][kMostNeighbours + 1];
   PUMICE_BLOCK_SHARED(Neighbourhoods, neighbourhoods);
   PUMICE_BLOCK_SHARED(CellMoves, moves);
@@ -191,6 +192,7 @@ PUMICE_KERNEL PUMICE_THREADS(kMatchThreads,
 }
 
 PUMICE_KERNEL PUMICE_THREADS(kMatchThreads) void match_rows(PUMICE_ARGUMENT(MatchBatch) batch) {
+  wait_for_previous();
   const auto [task, number] = task_of_block(batch);
   const CoordinateSetRef& in = batch.set[task.in_set];
   const CoordinateSetRef& out = batch.set[task.out_set];
@@ -237,6 +239,7 @@ struct ParityWord {
 };
 
 PUMICE_KERNEL PUMICE_THREADS(kMatchThreads) void match_parities(PUMICE_ARGUMENT(MatchBatch) batch) {
+  wait_for_previous();
   PUMICE_BLOCK_SHARED(ParityWord, word);
   const auto [task, number] = task_of_block(batch);
   const WindowRef& window = task.relation.window;
@@ -282,6 +285,7 @@ PUMICE_KERNEL PUMICE_THREADS(kMatchThreads) void match_parities(PUMICE_ARGUMENT(
 }
 
 PUMICE_KERNEL PUMICE_THREADS(kMatchThreads) void match_children(PUMICE_ARGUMENT(MatchBatch) batch) {
+  wait_for_previous();
   using Counts = uint32_t[1 << kMaxDimension];
   PUMICE_BLOCK_SHARED(Counts, counts);   // how many outputs of the block have each offset
   const auto [task, number] = task_of_block(batch);
