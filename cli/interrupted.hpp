@@ -1,6 +1,8 @@
 // What a command says when Ctrl-C ends it.
 #pragma once
 
+#include <sys/types.h>
+
 #include <array>
 #include <csignal>
 #include <cstddef>
@@ -15,6 +17,11 @@ namespace pumice::cli {
 /// NVRTC sets a handler of its own while it compiles, which ends the program without a word. So a
 /// thread waits for the signal here, which the others, all that are started from now on, block:
 /// then no handler is called, whoever set it.
+///
+/// And each time NVRTC begins, it calls signal(SIGINT, SIG_IGN) for a moment, which discards a
+/// signal that has come and that nobody has read yet: Ctrl-C was lost now and then on a busy
+/// machine. A terminal sends it to all processes of the foreground group; so a child, in which
+/// nobody compiles, waits for it as well. `kill -INT` of this process alone has no such second.
 class SaysAtInterrupt {
  public:
   /// "stopped; no bundle was written": without the name of the program.
@@ -32,7 +39,9 @@ class SaysAtInterrupt {
   void (*before_)(int) = nullptr;   // of threads that were there already
   sigset_t mask_before_{};
   int signals_ = -1;   // file descriptors
+  int told_ = -1;      // the child writes to it
   int end_ = -1;
+  pid_t child_ = -1;
   std::thread waiting_;
 };
 

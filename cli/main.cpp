@@ -20,6 +20,7 @@
 #include "commands.hpp"
 #include "core/environment.hpp"
 #include "core/printable.hpp"
+#include "jit/dependent_launch.hpp"
 
 namespace {
 
@@ -82,6 +83,7 @@ int main(int argc, char** argv) {
     texts.push_back(word.c_str());
   try {
     (void)environment::waits_after_launch();   // refused before any work
+    (void)jit::dependent_launch();
     cli::expect_known_command(app, arguments);
     app.parse(argc, texts.data());
   } catch (const CLI::Success& done) {   // --help, --version

@@ -4,9 +4,15 @@
 // and warp collectives included, is tested under the sanitizers on a machine without a GPU.
 //
 //   PUMICE_KERNEL PUMICE_THREADS(256) void add_one(PUMICE_ARGUMENT(AddOne) a) {
+//     wait_for_previous();
 //     PUMICE_BLOCK_SHARED(uint32_t, total);
 //     ...
 //   }
+//
+// Every kernel begins with wait_for_previous(): where kernels are compiled for dependent launches
+// (src/jit/dependent_launch.hpp), its blocks may be there before the grid before it has ended, and
+// nothing that another kernel may touch is read or written before all threads have waited.
+// tests/device/dependent_launch_test.cpp checks it.
 //
 // Warp collectives take all 32 lanes: whoever calls one calls it with the whole warp.
 #pragma once

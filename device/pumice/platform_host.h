@@ -40,6 +40,8 @@ void block_sync(const Where& where);
 const uint64_t* exchange_in_warp(uint64_t word, const char* collective, const Where& where);
 void* block_shared(const void* site, std::size_t bytes, std::size_t alignment);
 void* launch_shared();
+/// Until the launch before has run, where this one began before it.
+void wait_for_previous();
 /// For waits that poll: lets the other threads run. `made_progress` by whoever changes what others
 /// poll; many pauses without it are a deadlock.
 void pause(const char* why);
@@ -63,6 +65,7 @@ using emulator::block_index_y;
 using emulator::block_size;
 using emulator::grid_size;
 using emulator::thread_index;
+using emulator::wait_for_previous;
 
 inline void block_sync(const emulator::Where& where = emulator::Where::current()) {
   emulator::block_sync(where);
@@ -70,6 +73,7 @@ inline void block_sync(const emulator::Where& where = emulator::Where::current()
 inline void warp_sync(const emulator::Where& where = emulator::Where::current()) {
   emulator::exchange_in_warp(0, "warp_sync", where);
 }
+inline void launch_next() {}
 inline void fence_to_host() {}
 inline void fence_to_device() {}
 template <class T> T load_relaxed(const T* at) {

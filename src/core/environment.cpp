@@ -93,6 +93,11 @@ std::int64_t kernel_rows() {
   return value;
 }
 
+const std::string& dependent_launch() {
+  static const std::string value = read("PUMICE_DEPENDENT_LAUNCH");
+  return value;
+}
+
 const std::string& cuda_visible_devices() {
   static const std::string value = read("CUDA_VISIBLE_DEVICES");
   return value;

@@ -35,6 +35,10 @@ const std::string& data();
 /// at every call.
 std::int64_t kernel_rows();
 
+/// PUMICE_DEPENDENT_LAUNCH: how kernels of recorded graphs overlap, "wait", "once" or "end"; empty
+/// or "off", they do not.
+const std::string& dependent_launch();
+
 /// CUDA_VISIBLE_DEVICES, for messages: the driver obeys it.
 const std::string& cuda_visible_devices();
 /// CUDA_HOME, else CUDA_PATH: an installed toolkit.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -15,6 +16,7 @@
 #include <tbb/info.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
+#include <tbb/task_scheduler_observer.h>
 
 #include <pumice/core/error.hpp>
 
@@ -28,6 +30,29 @@ int available() {
   return tbb::info::default_concurrency();
 }
 
+/// For threads that are started here: a program waits for Ctrl-C where it chose to, and a handler
+/// that another library sets while it works, as NVRTC does, is not called in one of them.
+void block_signals() {
+  thread_local bool is_done = false;
+  if (is_done) return;
+  is_done = true;
+  sigset_t set;
+  sigfillset(&set);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGABRT})
+    sigdelset(&set, fault);   // of the thread itself
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
+
+class BlocksSignals : public tbb::task_scheduler_observer {
+ public:
+  explicit BlocksSignals(tbb::task_arena& arena) : task_scheduler_observer(arena) { observe(true); }
+  ~BlocksSignals() override { observe(false); }
+
+  void on_scheduler_entry(bool is_worker) override {
+    if (is_worker) block_signals();
+  }
+};
+
 /// What all loops run in; replaced, never resized, so that running loops keep theirs.
 struct Arena {
   explicit Arena(int threads) : arena(threads) {
@@ -36,10 +61,13 @@ struct Arena {
       limit.emplace(tbb::global_control::max_allowed_parallelism,
                     static_cast<std::size_t>(threads));
     }
+    blocks_signals.emplace(arena);   // which asks for its threads: after the limit
   }
   std::optional<tbb::global_control> limit{};
   tbb::task_arena arena;
+  std::optional<BlocksSignals> blocks_signals{};
 };
+
 /// Never destroyed: a thread that nobody waits for, as a daemon of Python, may be in a loop when
 /// the process ends.
 std::atomic<std::shared_ptr<Arena>>& current_arena() {
@@ -68,7 +96,10 @@ template <class Chunk> void run_chunks(Arena& arena, std::int64_t chunks, const 
   {
     std::vector<std::jthread> helpers;
     for (int t = 1; t < arena.arena.max_concurrency() && t < chunks; ++t)
-      helpers.emplace_back(work);
+      helpers.emplace_back([&] {
+        block_signals();
+        work();
+      });
     work();
   }
   if (failure) std::rethrow_exception(failure);

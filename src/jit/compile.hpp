@@ -17,6 +17,9 @@ struct Source {
   std::string name;   // for messages
   std::string text;
   std::vector<std::string> options{};   // of NVRTC, beside the common ones
+  /// All of its kernels begin with wait_for_previous(), as those of device/ do: only such may be
+  /// launched before the kernel before them has ended (dependent_launch.hpp).
+  bool waits = true;
 };
 
 /// What the assembler says of one kernel.

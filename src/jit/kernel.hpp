@@ -25,12 +25,13 @@ struct KernelLimits {
 };
 
 struct LoadedKernel {
-  LoadedKernel(std::string kernel_name, cuda::KernelHandle kernel_handle);
+  LoadedKernel(std::string kernel_name, cuda::KernelHandle kernel_handle, bool kernel_waits);
   /// Asked for once a device.
   KernelLimits& limits(Device device) const;
 
   std::string name;
   cuda::KernelHandle handle = nullptr;
+  bool waits = false;   // for the grid before it, by itself: dependent_launch.hpp
 
  private:
   struct DeviceSlot {

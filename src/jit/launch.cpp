@@ -11,6 +11,7 @@
 #include "core/cuda/context.hpp"
 #include "core/cuda/status.hpp"
 #include "core/environment.hpp"
+#include "jit/dependent_launch.hpp"
 
 namespace pumice::jit::detail {
 namespace {
@@ -70,7 +71,7 @@ void launch_bytes(const Kernel& kernel, const LaunchShape& shape, StreamView str
   cuda::LaunchAttribute overlap;
   overlap.id = cuda::kProgrammaticStreamSerialization;
   overlap.value = 1;
-  const bool overlaps = shape.overlaps_previous && cuda_device_info(stream.device.index).major >= 9;
+  const bool overlaps = loaded.waits && follows_recorded(stream);
   const cuda::LaunchConfig config{.grid_x = static_cast<unsigned>(shape.blocks),
                                   .grid_y = static_cast<unsigned>(shape.blocks_y),
                                   .grid_z = static_cast<unsigned>(shape.blocks_z),
@@ -83,6 +84,7 @@ void launch_bytes(const Kernel& kernel, const LaunchShape& shape, StreamView str
   const cuda::Result result = cuda::driver().cuLaunchKernelEx(
       &config, reinterpret_cast<cuda::FunctionHandle>(loaded.handle), list, nullptr);
   if (result != cuda::kSuccess) cuda::raise(result, "launch of kernel " + kernel.name());
+  if (dependent_launch() != DependentLaunch::off) note_recorded(stream);
   if (environment::waits_after_launch()) wait_after(kernel, stream);
 }
 

@@ -17,9 +17,6 @@ struct LaunchShape {
   int blocks_z = 1;
   int threads = 256;
   int shared_bytes = 0;   // dynamic
-  /// The kernel may start while the one before it on the stream still runs, and waits for its
-  /// results itself (griddepcontrol.wait). sm_90 and later; elsewhere it starts after it.
-  bool overlaps_previous = false;
 };
 
 /// Of a kernel's parameters since CUDA 12.1, on sm_70 and later; 4 KiB before.

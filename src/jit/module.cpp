@@ -12,6 +12,7 @@
 #include <pumice/core/log.hpp>
 
 #include "core/cuda/context.hpp"
+#include "jit/dependent_launch.hpp"
 #include "jit/nvrtc.hpp"
 #include "jit/obtain.hpp"
 
@@ -20,6 +21,7 @@ namespace pumice::jit {
 struct Module::State {
   std::string name;
   cuda::LibraryHandle library = nullptr;
+  bool waits = false;   // its kernels do
   std::vector<KernelReport> reports;
   std::mutex mutex;
   std::map<std::string, std::unique_ptr<detail::LoadedKernel>, std::less<>> kernels;
@@ -45,7 +47,7 @@ Kernel Module::kernel(std::string_view name) const {
       PUMICE_ENSURES(false, state_->name, " has no kernel ", text, "; it has ", known);
     }
     cuda::check(result, text.c_str());
-    auto loaded = std::make_unique<detail::LoadedKernel>(text, handle);
+    auto loaded = std::make_unique<detail::LoadedKernel>(text, handle, state_->waits);
     found = state_->kernels.emplace(text, std::move(loaded)).first;
   }
   return Kernel(*found->second);
@@ -133,14 +135,17 @@ const std::string& architecture_of(Device device) {
 const Module& load(Device device, const Source& source) {
   PUMICE_ENSURES(device.kind == DeviceKind::cuda, source.name, " loaded for ", to_string(device));
   const std::string& architecture = architecture_of(device);
-  Entry& entry = entry_of(architecture, source);
+  const DependentLaunch how = dependent_launch();
+  const Source wanted = dependent_source(source, architecture, how);
+  Entry& entry = entry_of(architecture, wanted);
   const std::lock_guard lock(entry.mutex);
   if (entry.module == nullptr) {
     const cuda::ContextGuard guard(device);
     const cuda::RelaxedCapture relaxed;
     auto state = std::make_unique<Module::State>();
     state->name = source.name;
-    state->reports = obtain_and_load(source, architecture, &state->library).result.kernels;
+    state->waits = waits(wanted, architecture, how);
+    state->reports = obtain_and_load(wanted, architecture, &state->library).result.kernels;
     entry.module.reset(new Module(state.release()));
   }
   return *entry.module;

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <regex>
 #include <sstream>
 #include <stdexcept>
@@ -154,10 +155,16 @@ class ProgramTest : public ::testing::Test {
     for (std::string& word : arguments)
       argv.push_back(word.data());
     argv.push_back(nullptr);
+    return shown_on_a_terminal([&] { execv(argv[0], argv.data()); }, marker);
+  }
+
+  /// The same of a process that does `work`.
+  static std::pair<std::string, int> shown_on_a_terminal(const std::function<void()>& work,
+                                                         const std::string& marker) {
     int terminal = -1;
     const pid_t child = forkpty(&terminal, nullptr, nullptr, nullptr);
     if (child == 0) {
-      execv(argv[0], argv.data());
+      work();
       _exit(127);
     }
     EXPECT_GE(child, 0);

@@ -355,6 +355,19 @@ TEST_F(RefusalTest, SwitchesThatAreNeitherOnNorOff) {
   unsetenv("PUMICE_SYNC");
 }
 
+TEST_F(RefusalTest, DependentLaunchesOfNoKind) {
+  for (const char* value : {"1", "on", "Once"}) {
+    ASSERT_EQ(setenv("PUMICE_DEPENDENT_LAUNCH", value, 1), 0);
+    expect_nothing_written(run_with({}),
+                           {"PUMICE_DEPENDENT_LAUNCH", value, "off, wait, once or end"});
+  }
+  for (const char* value : {"off", "wait", "once", "end", ""}) {
+    ASSERT_EQ(setenv("PUMICE_DEPENDENT_LAUNCH", value, 1), 0);
+    run_well({"info", scan_});
+  }
+  unsetenv("PUMICE_DEPENDENT_LAUNCH");
+}
+
 TEST_F(RefusalTest, DevicesThatAreNotThere) {
   ASSERT_EQ(setenv("PUMICE_CUDA_DRIVER", "/nowhere/libcuda.so.1", 1), 0);
   expect_nothing_written(run_with({"--device", "cuda"}),

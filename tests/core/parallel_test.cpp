@@ -2,10 +2,13 @@
 #include <pumice/core/parallel.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <cmath>
+#include <csignal>
 #include <mutex>
 #include <set>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -57,6 +60,31 @@ TEST_F(Parallel, TakesTheNumberOfThreadsItIsGiven) {
   EXPECT_EQ(threads(), 3);
   EXPECT_THROW(set_threads(-1), UserError);
   EXPECT_EQ(threads(), 3);
+}
+
+TEST_F(Parallel, GivesItsThreadsNoSignals) {
+  const auto blocks = [](int signal) {
+    sigset_t set;
+    pthread_sigmask(SIG_BLOCK, nullptr, &set);
+    return sigismember(&set, signal) == 1;
+  };
+  set_threads(3);
+  const auto caller = std::this_thread::get_id();
+  const bool before = blocks(SIGINT);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  std::atomic<bool> another_came{false};
+  parallel_for(64, 1, [&](std::int64_t, std::int64_t) {
+    if (std::this_thread::get_id() == caller) {
+      while (!another_came && std::chrono::steady_clock::now() < end)
+        std::this_thread::yield();
+      return;
+    }
+    EXPECT_TRUE(blocks(SIGINT) && blocks(SIGTERM));
+    EXPECT_FALSE(blocks(SIGSEGV) || blocks(SIGABRT));
+    another_came = true;
+  });
+  EXPECT_TRUE(another_came);
+  EXPECT_EQ(blocks(SIGINT), before) << "of the caller nothing changes";
 }
 
 TEST(Random, IsTheSameEverywhere) {

@@ -2,6 +2,9 @@
 // Covers tests/support/device_emulator.
 #include "support/device_emulator.hpp"
 
+#include <algorithm>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -154,6 +157,69 @@ TEST(DeviceEmulator, SharedMemoryIsGarbageInEveryBlock) {
   emulate({.blocks = 4, .threads = 32}, look_at_shared, Numbers{out.data()});
   for (const uint32_t word : out)
     EXPECT_NE(word, 0u);
+}
+
+struct Chain {
+  const uint32_t* from;
+  uint32_t* to;
+  uint32_t* early;   // what `from` held before the wait
+};
+
+PUMICE_KERNEL void follow(PUMICE_ARGUMENT(Chain) a) {
+  const auto i = global_thread_index();
+  if (a.early != nullptr) a.early[i] = a.from[i];
+  if (thread_index() / kWarpThreads % 2 == 0) warp_sync();   // some come later than others
+  wait_for_previous();
+  a.to[i] = a.from[i] + 1;
+}
+
+TEST(DeviceEmulator, ALaunchThatOverlapsBeginsFirstAndWaits) {
+  constexpr EmulatedShape kShape{.blocks = 2, .threads = 64};
+  std::vector<uint32_t> zero(128, 0), one(128, 100), two(128, 200), three(128, 300);
+  std::vector<uint32_t> early_two(128, 7), early_three(128, 7);
+  const auto make_one = [&] { emulate(kShape, follow, Chain{zero.data(), one.data(), nullptr}); };
+  const auto make_two = [&] {
+    emulate(kShape, follow, Chain{one.data(), two.data(), early_two.data()});
+  };
+  const auto make_three = [&] {
+    emulate(kShape, follow, Chain{two.data(), three.data(), early_three.data()},
+            {.blocks = RunOrder::shuffled, .threads = RunOrder::shuffled});
+  };
+  run_when_waited_for([&] { run_when_waited_for(make_one, make_two); }, make_three);
+  EXPECT_EQ(three, std::vector<uint32_t>(128, 3));
+  // All threads of one block read before anything was written; the other block came later.
+  EXPECT_EQ(std::count(early_two.begin(), early_two.end(), 100u), 64);
+  EXPECT_EQ(std::count(early_three.begin(), early_three.end(), 200u), 64);
+}
+
+PUMICE_KERNEL void follow_in_part(PUMICE_ARGUMENT(Chain) a) {
+  if (thread_index() == 40) return;
+  wait_for_previous();
+  a.to[global_thread_index()] = a.from[global_thread_index()];
+}
+
+TEST(DeviceEmulator, ALaunchThatOverlapsWaitsInEveryThread) {
+  std::vector<uint32_t> from(64, 1), to(64, 0);
+  const auto follows = [&] {
+    emulate({.threads = 64}, follow_in_part, Chain{from.data(), to.data(), nullptr});
+  };
+  follows();   // alone it is well
+  std::string said;
+  try {
+    run_when_waited_for([] {}, follows);
+  } catch (const std::runtime_error& error) {
+    said = error.what();
+  }
+  EXPECT_NE(said.find("thread 40 has returned and never waited for the launch before"),
+            std::string::npos)
+      << said;
+  const auto fails = [] { throw std::runtime_error("the one before"); };
+  const auto second = [&] {
+    emulate({.threads = 64}, follow, Chain{from.data(), to.data(), nullptr});
+  };
+  EXPECT_THROW(run_when_waited_for(fails, second), std::runtime_error);
+  second();
+  EXPECT_EQ(to, std::vector<uint32_t>(64, 2));
 }
 
 }   // namespace

@@ -18,10 +18,16 @@ namespace pumice::fake {
 using cuda::Result;
 using Work = std::function<void()>;
 
+struct Node {
+  Work work;
+  bool overlaps = false;   // begins before the node before it, and waits for it by itself
+};
+
 struct Graph {
   std::uint64_t id = 0;
   bool lost = false;   // by a call that is refused meanwhile
-  std::vector<Work> nodes;
+  std::vector<Node> nodes;
+  cuda::GraphNodeHandle last = nullptr;   // stands for the last of them
 };
 
 struct Stream {
@@ -63,8 +69,9 @@ int compute_capability();
 /// Whether this thread has a current context, as kernels that are loaded when first used need.
 bool has_context();
 
-/// Runs `work`, or keeps it for the graph that `stream` is captured into.
-void enqueue(cuda::StreamHandle stream, Work work);
+/// Runs `work`, or keeps it for the graph that `stream` is captured into. Recorded work that
+/// `overlaps` is of an emulated kernel, and asks for what is before it when it waits.
+void enqueue(cuda::StreamHandle stream, Work work, bool overlaps = false);
 bool is_capturing(cuda::StreamHandle stream);
 /// Whether this thread may not take memory from the system, since it records a graph and has not
 /// asked for more with cuThreadExchangeStreamCaptureMode. As a real driver's, the recording is

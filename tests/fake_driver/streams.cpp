@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "fake_driver/fake.hpp"
+#include "support/device_emulator.hpp"
 
 namespace pumice::fake {
 namespace {
@@ -62,6 +63,14 @@ struct Kernel {
   }
 };
 
+bool may_overlap(const cuda::LaunchConfig& config) {
+  for (unsigned i = 0; i < config.attribute_count; ++i) {
+    const cuda::LaunchAttribute& attribute = config.attributes[i];
+    if (attribute.id == cuda::kProgrammaticStreamSerialization && attribute.value != 0) return true;
+  }
+  return false;
+}
+
 Kernel& kernel_of(cuda::KernelHandle handle) {
   return *reinterpret_cast<Kernel*>(handle);
 }
@@ -92,13 +101,39 @@ bool is_capturing(cuda::StreamHandle stream) {
 }
 
 std::atomic<unsigned long> enqueued_so_far = 0;
+/// A letter for each of them, of this thread.
+thread_local std::string launches;
 
-void enqueue(cuda::StreamHandle stream, Work work) {
+void enqueue(cuda::StreamHandle stream, Work work, bool overlaps) {
   ++enqueued_so_far;
+  launches.push_back('.');
   if (is_capturing(stream)) {
-    stream_of(stream)->capture->nodes.push_back(std::move(work));
+    Graph& graph = *stream_of(stream)->capture;
+    graph.nodes.push_back({std::move(work), overlaps});
+    graph.last = reinterpret_cast<cuda::GraphNodeHandle>(graph.id << 32 | graph.nodes.size());
   } else {
     work();
+  }
+}
+
+/// Runs nodes [first, last) as far apart as a device may: the last one begins first, and the one
+/// before it where the last one waits.
+void run_from_the_last(const std::vector<Node>& nodes, std::size_t first, std::size_t last) {
+  const Work& work = nodes[last - 1].work;
+  if (last - first == 1) return work();
+  test::run_when_waited_for([&] { run_from_the_last(nodes, first, last - 1); }, work);
+}
+
+/// Each chain of overlapping nodes that way, three at a time: a device has no more than one grid
+/// that waits for the one that runs, and stacks of the emulator are large.
+void run_nodes(const std::vector<Node>& nodes) {
+  constexpr std::size_t kMostAtOnce = 3;
+  for (std::size_t first = 0; first < nodes.size();) {
+    std::size_t last = first + 1;
+    while (last < nodes.size() && last - first < kMostAtOnce && nodes[last].overlaps)
+      ++last;
+    run_from_the_last(nodes, first, last);
+    first = last;
   }
 }
 
@@ -112,6 +147,14 @@ using namespace pumice::cuda;
 /// For tests: how many kernels, copies and fills streams were given.
 unsigned long pumice_fake_driver_enqueued() {
   return enqueued_so_far;
+}
+
+/// For tests: of all that this thread enqueued since the last call, 'o' for a kernel that may begin
+/// before what is before it has ended, '.' for all else.
+const char* pumice_fake_driver_launches() {
+  thread_local std::string said;
+  said = std::exchange(launches, {});
+  return said.c_str();
 }
 
 Result cuStreamCreate(StreamHandle* stream, unsigned) {
@@ -164,6 +207,18 @@ Result cuStreamGetCaptureInfo_v2(StreamHandle stream, int* state, std::uint64_t*
   if (graph != nullptr) *id = graph->id;
   return kSuccess;
 }
+Result cuStreamGetCaptureInfo_v3(StreamHandle stream, int* state, std::uint64_t* id, GraphHandle*,
+                                 const GraphNodeHandle** nodes, const void** edges,
+                                 std::size_t* count) {
+  const auto* const graph = stream == nullptr ? nullptr : stream_of(stream)->capture;
+  *state = graph == nullptr ? kCaptureNone : 1;
+  if (graph == nullptr) return kSuccess;
+  *id = graph->id;
+  if (nodes != nullptr) *nodes = &graph->last;
+  if (edges != nullptr) *edges = nullptr;
+  if (count != nullptr) *count = graph->last == nullptr ? 0 : 1;
+  return kSuccess;
+}
 Result cuThreadExchangeStreamCaptureMode(int* mode) {
   std::swap(*mode, recordings().mode);
   return kSuccess;
@@ -199,10 +254,7 @@ Result cuGraphGetNodes(GraphHandle graph, GraphNodeHandle*, std::size_t* count) 
   return kSuccess;
 }
 Result cuGraphLaunch(GraphExecHandle executable, StreamHandle) {
-  return guarded([&] {
-    for (const Work& work : reinterpret_cast<pumice::fake::Graph*>(executable)->nodes)
-      work();
-  });
+  return guarded([&] { run_nodes(reinterpret_cast<pumice::fake::Graph*>(executable)->nodes); });
 }
 Result cuGraphExecDestroy(GraphExecHandle executable) {
   delete reinterpret_cast<pumice::fake::Graph*>(executable);
@@ -266,10 +318,12 @@ Result cuLaunchKernelEx(const LaunchConfig* config, FunctionHandle function, voi
   if (!has_context()) return 201;
   const auto& kernel = kernel_of(reinterpret_cast<KernelHandle>(function));
   return guarded([&] {
+    const bool emulated = kernel.emulated.thread != nullptr;
     enqueue(config->stream,
-            kernel.emulated.thread == nullptr
-                ? work_of(kernel.name, arguments[0], *config)
-                : emulated_work(kernel.name, kernel.emulated, arguments[0], *config));
+            emulated ? emulated_work(kernel.name, kernel.emulated, arguments[0], *config)
+                     : work_of(kernel.name, arguments[0], *config),
+            emulated && may_overlap(*config));
+    if (may_overlap(*config)) launches.back() = 'o';
   });
 }
 Result cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, FunctionHandle, int threads,

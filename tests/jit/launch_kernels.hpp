@@ -32,6 +32,7 @@ struct DoubleArguments {
 
 inline jit::Source launch_source() {
   return {.name = "launch_test.cu", .text = R"(
+#include <pumice/platform.h>
 #include <pumice/shared/status.h>
 using namespace pumice;
 struct SaxpyArguments { float a; const float* x; float* y; int64_t size; };
@@ -39,11 +40,13 @@ struct OverflowArguments { StatusRecord* status; int64_t needed; int64_t capacit
 struct DoubleArguments { float* values; int64_t size; };
 
 extern "C" __global__ void saxpy(const __grid_constant__ SaxpyArguments args) {
+  wait_for_previous();
   const int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (i < args.size) args.y[i] += args.a * args.x[i];
 }
 
 extern "C" __global__ void report_overflow(const __grid_constant__ OverflowArguments args) {
+  wait_for_previous();
   StatusRecord* record = args.status;
   if (atomicCAS(&record->claim, 0, 1) != 0) return;
   record->site = args.site;
@@ -54,6 +57,7 @@ extern "C" __global__ void report_overflow(const __grid_constant__ OverflowArgum
 }
 
 extern "C" __global__ void double_values(const __grid_constant__ DoubleArguments args) {
+  wait_for_previous();
   extern __shared__ float staged[];
   const int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   staged[threadIdx.x] = i < args.size ? args.values[i] : 0;

@@ -81,18 +81,6 @@ TEST(LaunchGpu, OfNoBlocksEnqueuesNothing) {
   EXPECT_EQ(saxpy.wrong(1), 0);
 }
 
-TEST(LaunchGpu, MayStartBeforeTheOneBeforeHasEnded) {
-  PUMICE_NEEDS_GPU();
-  PUMICE_NEEDS_NVRTC();
-  Saxpy saxpy(65537);
-  saxpy.enqueue(2);
-  saxpy.stream().wait();   // the kernel itself does not wait for what is before it
-  LaunchShape shape = covering(65537);
-  shape.overlaps_previous = true;
-  saxpy.enqueue(10, shape);
-  EXPECT_EQ(saxpy.wrong(1 + 3 * 12), 0);
-}
-
 TEST(LaunchGpu, SharedMemoryAbove48KiBIsAllowedAtTheLaunch) {
   PUMICE_NEEDS_GPU();
   PUMICE_NEEDS_NVRTC();

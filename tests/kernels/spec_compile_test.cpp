@@ -18,6 +18,7 @@
 #include <pumice/core/parallel.hpp>
 
 #include "jit/compile.hpp"
+#include "jit/dependent_launch.hpp"
 #include "jit/nvrtc_support.hpp"
 #include "kernels/cuda/entry_launch.hpp"
 #include "kernels/cuda/entry_source.hpp"
@@ -26,6 +27,7 @@
 #include "kernels/cuda/tile_source.hpp"
 #include "plan/space/gradient_table.hpp"
 #include "plan/space/tile_table.hpp"
+#include "support/ptx.hpp"
 
 namespace pumice {
 namespace {
@@ -184,6 +186,32 @@ bool begins(std::string_view name, std::string_view beginnings) {
   }
 }
 
+/// Those that PUMICE_ALL_SPECS names, or else one of `step`, from the one numbered `first` on.
+std::vector<jit::Source> spread_of(std::vector<jit::Source> sources, std::size_t first,
+                                   std::size_t step) {
+  const char* const all = std::getenv("PUMICE_ALL_SPECS");
+  if (all != nullptr && std::string_view(all) != "1")
+    std::erase_if(sources, [&](const jit::Source& source) { return !begins(source.name, all); });
+  if (all != nullptr) step = 1;
+  std::vector<jit::Source> spread;
+  for (std::size_t i = first % step; i < sources.size(); i += step)
+    spread.push_back(std::move(sources[i]));
+  return spread;
+}
+
+/// complaints[i] = complain(sources[i], i), by all cores.
+template <class Complain>
+std::vector<std::string> complaints_about(const std::vector<jit::Source>& sources,
+                                          const Complain& complain) {
+  std::vector<std::string> complaints(sources.size());
+  parallel_for(
+      static_cast<std::int64_t>(sources.size()), 1, [&](std::int64_t begin, std::int64_t end) {
+        for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i)
+          complaints[i] = complain(sources[i], i);
+      });
+  return complaints;
+}
+
 class SpecCompile : public ::testing::TestWithParam<NamedArchitecture> {};
 
 TEST_P(SpecCompile, without_spills_and_serialised_products) {
@@ -191,20 +219,12 @@ TEST_P(SpecCompile, without_spills_and_serialised_products) {
   const NamedArchitecture architecture = GetParam();
   if (!test::compiles_for(std::stoi(std::string(architecture.name).substr(3))))
     GTEST_SKIP() << "this NVRTC does not compile for " << architecture.name;
-  std::vector<jit::Source> sources = sources_for(architecture.bit);
-  const char* const all = std::getenv("PUMICE_ALL_SPECS");
-  if (all != nullptr && std::string_view(all) != "1")
-    std::erase_if(sources, [&](const jit::Source& source) { return !begins(source.name, all); });
-  const std::size_t step = all == nullptr ? 61 : 1;
-  std::vector<jit::Source> spread;
-  for (std::size_t i = architecture.bit % step; i < sources.size(); i += step)
-    spread.push_back(std::move(sources[i]));
-  std::vector<std::string> complaints(spread.size());
+  const std::vector<jit::Source> spread =
+      spread_of(sources_for(architecture.bit), architecture.bit, 61);
   std::vector<double> times(spread.size());
-  parallel_for(
-      static_cast<std::int64_t>(spread.size()), 1, [&](std::int64_t begin, std::int64_t end) {
-        for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i)
-          complaints[i] = complaint_about(spread[i], architecture.name, times[i]);
+  const std::vector<std::string> complaints =
+      complaints_about(spread, [&](const jit::Source& source, std::size_t i) {
+        return complaint_about(source, architecture.name, times[i]);
       });
   for (std::size_t i = 0; i < spread.size(); ++i)
     EXPECT_EQ(complaints[i], "") << spread[i].name << " for " << architecture.name;
@@ -214,6 +234,35 @@ TEST_P(SpecCompile, without_spills_and_serialised_products) {
   RecordProperty("slowest_ms", static_cast<int>(times.back()));
   std::printf("%s: %zu specs, compile %.0f ms (median), %.0f ms (slowest)\n", architecture.name,
               spread.size(), times[times.size() / 2], times.back());
+}
+
+/// Compiled for dependent launches, kernels wait first of all
+/// (tests/device/dependent_launch_test.cpp has those without a specification), and let the next one
+/// in where their main loop ends.
+TEST(DependentSpecCompile, ToKernelsThatWaitFirstOfAll) {
+  PUMICE_NEEDS_NVRTC();
+  if (!test::compiles_for(90)) GTEST_SKIP() << "this NVRTC does not compile for sm_90";
+  const std::vector<jit::Source> spread = spread_of(sources_for(kSm90a), 0, 61);
+  std::vector<test::EntryCount> counts(spread.size());
+  const auto complain = [&](const jit::Source& source, std::size_t i) {
+    try {
+      const jit::Source waiting =
+          jit::dependent_source(source, "sm_90a", jit::DependentLaunch::end);
+      return test::complaint_about_waiting(test::ptx_of(waiting, "compute_90a"), &counts[i]);
+    } catch (const std::exception& error) {
+      return std::string(error.what());
+    }
+  };
+  const std::vector<std::string> complaints = complaints_about(spread, complain);
+  for (std::size_t i = 0; i < spread.size(); ++i) {
+    EXPECT_EQ(complaints[i], "") << spread[i].name;
+    EXPECT_GE(counts[i].entries, 1) << spread[i].name;
+    const std::string& text = spread[i].text;
+    const bool has_main_loop =
+        text.find("(PUMICE_ARGUMENT(pumice::TileArguments)") != std::string::npos ||
+        text.find("(PUMICE_ARGUMENT(pumice::GradientArguments)") != std::string::npos;
+    EXPECT_EQ(counts[i].triggers > 0, has_main_loop) << spread[i].name;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, SpecCompile, ::testing::ValuesIn(kArchitectures),

@@ -259,13 +259,17 @@ def test_another_thread_of_python_runs_beside_it() -> None:
 
     beside = threading.Thread(target=turn)
     beside.start()
-    begun = time.monotonic()
-    batch = pumice._C.sample_neighbours(graph.graph, torch.arange(100_000), [-1, -1], False, 0, 0, None)
-    took = time.monotonic() - begun
+    most = 0
+    for _ in range(100):  # on a busy machine the other thread may get no core for the time of one batch
+        before = turns[0]
+        batch = pumice._C.sample_neighbours(graph.graph, torch.arange(100_000), [-1, -1], False, 0, 0, None)
+        most = max(most, turns[0] - before)
+        if most >= 3:  # were the GIL kept, there would be one turn before a batch and one after it
+            break
     stop.set()
     beside.join()
     assert len(batch[1]) == 2_000_000
-    assert turns[0] >= min(took / 0.01, 3) or took < 0.005
+    assert most >= 3
 
 
 REFUSED = {

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <pumice/core/random.hpp>
@@ -63,6 +64,19 @@ struct Warp {
   Where where;
 };
 
+/// A launch that has begun before the one before it.
+struct Overlap {
+  const std::function<void()>& previous;
+  bool has_run = false;
+
+  void run_previous() {
+    has_run = true;
+    previous();
+  }
+};
+/// Of the next emulation of this thread; null: none.
+thread_local Overlap* next_overlap = nullptr;
+
 class Emulator {
  public:
   Emulator() : fibers_(this, &Emulator::body, &Emulator::idle) {}
@@ -78,12 +92,14 @@ class Emulator {
   const std::uint64_t* exchange(std::uint64_t word, const char* collective, const Where& where);
   void* shared(const void* site, std::size_t bytes, std::size_t alignment);
   void pause(const char* why);
+  void wait_for_previous();
   void made_progress() { fruitless_pauses_ = 0; }
 
  private:
   static void body(void* self, int number);
   static void idle(void* self, int number);
   void run_block();
+  void run_previous();
   void hand_over();
   void make_ready(int first, int count);
   /// Leaves the block with what `failure_` says. The caller's frame is never unwound, so it must
@@ -103,6 +119,9 @@ class Emulator {
   std::vector<int> ready_;   // threads from next_ on can run
   std::size_t next_ = 0;
   std::int64_t fruitless_pauses_ = 0;   // in a row, of all threads
+  Overlap* overlap_ = nullptr;
+  std::vector<int> waiting_;   // for the launch before
+  std::vector<bool> waited_;   // or found that it had run
   std::vector<bool> finished_;
   int finished_count_ = 0;
   std::vector<bool> at_barrier_;
@@ -130,6 +149,7 @@ void Emulator::run(const EmulatedShape& shape, const std::function<void()>& thre
   options_ = options;
   random_ = Random(options.seed);
   thread_ = &thread;
+  overlap_ = std::exchange(next_overlap, nullptr);
   fibers_.reserve(shape.threads);
   shared_.clear();
   if (shape.shared_bytes > 0) {
@@ -147,6 +167,8 @@ void Emulator::run_block() {
   const auto threads = static_cast<std::size_t>(shape_.threads);
   spoil_shared();
   finished_.assign(threads, false);
+  waited_.assign(threads, false);
+  waiting_.clear();
   at_barrier_.assign(threads, false);
   finished_count_ = at_barrier_count_ = 0;
   warps_.assign(threads / kWarpThreads, Warp{});
@@ -155,6 +177,10 @@ void Emulator::run_block() {
   fruitless_pauses_ = 0;
   make_ready(0, shape_.threads);
   hand_over();
+  if (failure_.empty() && !waiting_.empty()) {
+    run_previous();
+    hand_over();
+  }
   std::string failure = std::move(failure_);
   failure_.clear();
   if (failure.empty() && finished_count_ < shape_.threads) failure = describe_deadlock();
@@ -163,12 +189,38 @@ void Emulator::run_block() {
   throw std::runtime_error("block " + std::to_string(block_) + ": " + failure);
 }
 
+void Emulator::run_previous() {
+  try {
+    overlap_->run_previous();
+  } catch (...) {
+    fibers_.restart();
+    throw;
+  }
+  ready_ = std::move(waiting_);   // others arrive at a collective that these are missing from
+  waiting_.clear();
+  next_ = 0;
+  made_progress();
+}
+
+void Emulator::wait_for_previous() {
+  if (overlap_ == nullptr) return;
+  waited_[static_cast<std::size_t>(thread())] = true;
+  if (overlap_->has_run) return;
+  waiting_.push_back(thread());
+  hand_over();
+}
+
 void Emulator::body(void* self, int) {
   (*static_cast<Emulator*>(self)->thread_)();
 }
 
 void Emulator::idle(void* self, int number) {
   auto& emulator = *static_cast<Emulator*>(self);
+  if (emulator.overlap_ != nullptr && !emulator.waited_[static_cast<std::size_t>(number)]) {
+    emulator.failure_ =
+        "thread " + std::to_string(number) + " has returned and never waited for the launch before";
+    emulator.give_up();
+  }
   emulator.finished_[static_cast<std::size_t>(number)] = true;
   ++emulator.finished_count_;
   emulator.made_progress();
@@ -316,14 +368,31 @@ void note_read(const void* from, std::size_t bytes) {
   if (read_listener != nullptr) read_listener(from, bytes);
 }
 
+void run_when_waited_for(const std::function<void()>& previous, const std::function<void()>& work) {
+  Overlap overlap{previous};
+  next_overlap = &overlap;
+  struct Scope {
+    ~Scope() { next_overlap = nullptr; }
+  } const scope;
+  work();
+  if (!overlap.has_run) overlap.run_previous();
+}
+
 void emulate_threads(const EmulatedShape& shape, const std::function<void()>& thread,
                      const EmulatorOptions& options) {
-  thread_local Emulator emulator;
+  // One for each launch that has begun.
+  thread_local std::vector<std::unique_ptr<Emulator>> emulators;
+  thread_local std::size_t begun = 0;
+  if (begun == emulators.size()) emulators.push_back(std::make_unique<Emulator>());
   struct Scope {
-    explicit Scope(Emulator& emulator) { running = &emulator; }
-    ~Scope() { running = nullptr; }
-  } const scope(emulator);
-  emulator.run(shape, thread, options);
+    explicit Scope(Emulator& emulator) : before(std::exchange(running, &emulator)) { ++begun; }
+    ~Scope() {
+      running = before;
+      --begun;
+    }
+    Emulator* before;
+  } const scope(*emulators[begun]);
+  running->run(shape, thread, options);
 }
 
 }   // namespace pumice::test
@@ -355,6 +424,9 @@ const std::uint64_t* exchange_in_warp(std::uint64_t word, const char* collective
 }
 void* block_shared(const void* site, std::size_t bytes, std::size_t alignment) {
   return emulator_here().shared(site, bytes, alignment);
+}
+void wait_for_previous() {
+  emulator_here().wait_for_previous();
 }
 void pause(const char* why) {
   emulator_here().pause(why);

@@ -39,6 +39,12 @@ using ReadListener = void (*)(const void* from, std::size_t bytes);
 void listen_to_reads(ReadListener listener);
 void note_read(const void* from, std::size_t bytes);
 
+/// Runs `work`, which may emulate a kernel: where its threads first wait for the launch before
+/// (wait_for_previous), and no thread of its block can go on without, `previous` runs. At the end
+/// of `work` it runs if nobody waited. A thread of `work` that returns without having waited is an
+/// error.
+void run_when_waited_for(const std::function<void()>& previous, const std::function<void()>& work);
+
 /// Runs `thread` once for each thread of the grid.
 void emulate_threads(const EmulatedShape& shape, const std::function<void()>& thread,
                      const EmulatorOptions& options = {});

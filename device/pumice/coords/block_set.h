@@ -73,6 +73,7 @@ PUMICE_DEVICE void write_keys_of_cells(const Level& set, const BlockSetTile& til
 
 PUMICE_KERNEL PUMICE_THREADS(kBlockSetThreads,
                              4) void write_block_cells(PUMICE_ARGUMENT(BlockSetArguments) a) {
+  wait_for_previous();
   PUMICE_BLOCK_SHARED(BlockSetTile, tile);
   const int32_t number = take_tile(a.ticket);
   const int64_t blocks = a.source.poisoned() ? 0 : a.marked.rows();

@@ -9,6 +9,7 @@ namespace pumice {
 /// One thread a rank.
 PUMICE_KERNEL PUMICE_THREADS(kDecodeThreads) void decode_coordinates(
     PUMICE_ARGUMENT(DecodeArguments) a) {
+  wait_for_previous();
   const int64_t rank = global_thread_index();
   if (rank >= a.rows.rows()) return;
   const uint64_t key = a.keys[rank];
@@ -21,6 +22,7 @@ PUMICE_KERNEL PUMICE_THREADS(kDecodeThreads) void decode_coordinates(
 
 /// One thread a batch item, and one more: the ranks before its first, by bisection.
 PUMICE_KERNEL PUMICE_THREADS(kDecodeThreads) void begin_batches(PUMICE_ARGUMENT(BatchArguments) a) {
+  wait_for_previous();
   const int64_t batch = global_thread_index();
   if (batch > a.batch_size) return;
   int64_t low = 0;

@@ -24,6 +24,7 @@ PUMICE_DEVICE uint64_t encode_row(const EncodeArguments& a, int64_t row) {
 /// A block kEncodeRows rows.
 PUMICE_KERNEL PUMICE_THREADS(kEncodeThreads) void encode_coordinates(
     PUMICE_ARGUMENT(EncodeArguments) a) {
+  wait_for_previous();
   PUMICE_BLOCK_SHARED(DigitCounts, counts);
   const int64_t rows = a.rows.rows();
   const int64_t first = int64_t{block_index()} * kEncodeRows;

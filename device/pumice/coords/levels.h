@@ -189,6 +189,7 @@ PUMICE_DEVICE void relate_element(const LevelArguments& a, int64_t i, int64_t el
 /// One block a tile. A level that has no room for all is written as far as it goes, and poisoned.
 // Asking for four blocks at once frees registers; left alone, the assembler aims at 40 for sm_86.
 PUMICE_KERNEL PUMICE_THREADS(kLevelThreads, 4) void write_cells(PUMICE_ARGUMENT(LevelArguments) a) {
+  wait_for_previous();
   using Sums = uint32_t[kLevelCounters];
   PUMICE_BLOCK_SHARED(TileCounts::Parts, parts);
   PUMICE_BLOCK_SHARED(Sums, sums);
@@ -241,6 +242,7 @@ PUMICE_DEVICE uint64_t collect_cells(const Level& level, int64_t block, int64_t 
 /// Launched with an axis y of levels and enough blocks along x for the largest.
 PUMICE_KERNEL PUMICE_THREADS(kBlockBuildThreads) void build_blocks(PUMICE_ARGUMENT(LevelArguments)
                                                                        a) {
+  wait_for_previous();
   const Level& level = a.level[block_index_y()];
   const int64_t blocks = RowCountRef{level.block_count, level.block_capacity}.rows();
   const int64_t rows = RowCountRef{level.row_count, level.row_capacity}.rows();

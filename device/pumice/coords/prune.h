@@ -24,6 +24,7 @@ PUMICE_DEVICE bool keeps_rank(const PruneArguments& a, int64_t rank, int64_t row
 
 /// One block a tile, as in the kernels that write.
 PUMICE_KERNEL PUMICE_THREADS(kPruneThreads) void count_kept(PUMICE_ARGUMENT(PruneArguments) a) {
+  wait_for_previous();
   const int64_t rows = a.rows.rows();
   if (int64_t{block_index()} * kPruneThreads >= rows) return;
   const int64_t i = global_thread_index();
@@ -36,6 +37,7 @@ PUMICE_KERNEL PUMICE_THREADS(kPruneThreads) void count_kept(PUMICE_ARGUMENT(Prun
 }
 
 PUMICE_KERNEL PUMICE_THREADS(kPruneSumThreads) void sum_kept(PUMICE_ARGUMENT(PruneArguments) a) {
+  wait_for_previous();
   const int64_t tiles = (a.rows.rows() + kPruneThreads - 1) / kPruneThreads;
   uint64_t before = 0;
   for (int64_t first = 0; first < tiles; first += kPruneSumThreads) {
@@ -56,6 +58,7 @@ PUMICE_KERNEL PUMICE_THREADS(kPruneSumThreads) void sum_kept(PUMICE_ARGUMENT(Pru
 
 PUMICE_KERNEL PUMICE_THREADS(kPruneThreads) void write_kept_rows(PUMICE_ARGUMENT(PruneArguments)
                                                                      a) {
+  wait_for_previous();
   const int64_t rows = a.rows.rows();
   if (int64_t{block_index()} * kPruneThreads >= rows) return;
   const int64_t row = global_thread_index();
@@ -70,6 +73,7 @@ PUMICE_KERNEL PUMICE_THREADS(kPruneThreads) void write_kept_rows(PUMICE_ARGUMENT
 
 PUMICE_KERNEL PUMICE_THREADS(kPruneThreads) void write_kept_ranks(PUMICE_ARGUMENT(PruneArguments)
                                                                       a) {
+  wait_for_previous();
   const int64_t rows = a.rows.rows();
   if (int64_t{block_index()} * kPruneThreads >= rows) return;
   const int64_t rank = global_thread_index();

@@ -30,6 +30,7 @@ PUMICE_DEVICE uint64_t new_key(const RekeyArguments& a, const KeyLayout& from, u
 }
 
 PUMICE_KERNEL PUMICE_THREADS(kRekeyThreads) void rekey_sets(PUMICE_ARGUMENT(RekeyArguments) a) {
+  wait_for_previous();
   const int number = a.sources > 1 && a.source[1].first_block <= block_index() ? 1 : 0;
   const RekeySource& source = a.source[number];
   int64_t before = 0;

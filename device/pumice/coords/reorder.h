@@ -9,6 +9,7 @@ namespace pumice {
 
 PUMICE_KERNEL PUMICE_THREADS(kReorderThreads) void check_order(PUMICE_ARGUMENT(ReorderArguments)
                                                                    a) {
+  wait_for_previous();
   const int64_t rows = a.rows.rows();
   const int64_t i = global_thread_index();
   if (i >= rows) return;

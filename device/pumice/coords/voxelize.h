@@ -69,6 +69,7 @@ PUMICE_DEVICE PointFate quantise_point(const QuantiseArguments& a, int64_t point
 /// A block kQuantisePoints points, and how often each digit of their keys occurs.
 PUMICE_KERNEL PUMICE_THREADS(kVoxelizeThreads) void quantise_points(
     PUMICE_ARGUMENT(QuantiseArguments) a) {
+  wait_for_previous();
   PUMICE_BLOCK_SHARED(DigitCounts, counts);
   if (global_thread_index() == 0 && a.points.poisoned()) *a.kept = kPoison;
   const int64_t points = a.points.rows();
@@ -120,6 +121,7 @@ PUMICE_DEVICE float reduce_channel(const ReduceArguments& a, int64_t begin, int6
 /// Launched with an axis y of channels.
 PUMICE_KERNEL PUMICE_THREADS(kVoxelizeThreads) void reduce_points(PUMICE_ARGUMENT(ReduceArguments)
                                                                       a) {
+  wait_for_previous();
   const int64_t voxel = global_thread_index();
   const int channel = block_index_y();
   float* const to = a.reduced + voxel * a.channels + channel;

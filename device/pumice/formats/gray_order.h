@@ -130,9 +130,11 @@ template <class Key> PUMICE_DEVICE void write_gray_keys(const CutBatch& batch) {
 }
 
 PUMICE_KERNEL PUMICE_THREADS(kOrderThreads) void gray_keys_u32(PUMICE_ARGUMENT(CutBatch) batch) {
+  wait_for_previous();
   write_gray_keys<uint32_t>(batch);
 }
 PUMICE_KERNEL PUMICE_THREADS(kOrderThreads) void gray_keys_u64(PUMICE_ARGUMENT(CutBatch) batch) {
+  wait_for_previous();
   write_gray_keys<uint64_t>(batch);
 }
 

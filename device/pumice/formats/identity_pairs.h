@@ -10,6 +10,7 @@ namespace pumice {
 
 PUMICE_KERNEL PUMICE_THREADS(kIdentityThreads) void identity_pairs(
     PUMICE_ARGUMENT(IdentityArguments) a) {
+  wait_for_previous();
   const int64_t rows = a.rows.rows();
   const int64_t rank = global_thread_index();
   if (rank == 0) {

@@ -91,6 +91,7 @@ PUMICE_DEVICE void place_pairs(const CutTask& task, int32_t tile, int word,
 // Two blocks at once leave the 54 registers that sm_90a takes; left alone, the assembler spills one
 // or two.
 PUMICE_KERNEL PUMICE_THREADS(kPairThreads, 2) void list_pairs(PUMICE_ARGUMENT(CutBatch) batch) {
+  wait_for_previous();
   PUMICE_BLOCK_SHARED(TurnedMasks, turned);
   PUMICE_BLOCK_SHARED(PairPlaces, places);
   const auto [task, number] = task_of_block(batch);

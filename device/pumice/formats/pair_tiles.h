@@ -17,6 +17,7 @@ namespace pumice {
 
 PUMICE_KERNEL PUMICE_THREADS(kPairPlanThreads) void plan_pair_tiles(
     PUMICE_ARGUMENT(PairTilesArguments) a) {
+  wait_for_previous();
   const bool poisoned = a.pairs.pairs.poisoned();
   int64_t before = 0;
   for (int32_t first = 0; first < a.pairs.offsets; first += kPairPlanThreads) {
@@ -38,6 +39,7 @@ PUMICE_KERNEL PUMICE_THREADS(kPairPlanThreads) void plan_pair_tiles(
 
 PUMICE_KERNEL PUMICE_THREADS(kPairTileThreads) void fill_pair_tiles(
     PUMICE_ARGUMENT(PairTilesArguments) a) {
+  wait_for_previous();
   const int32_t tile = block_index();
   if (tile >= a.tile_begin[a.pairs.offsets]) {   // asked for before its block knows that
     if (thread_index() == 0) a.tile_order[tile] = {0, 0, 0, 0};
@@ -64,6 +66,7 @@ PUMICE_KERNEL PUMICE_THREADS(kPairTileThreads) void fill_pair_tiles(
 
 PUMICE_KERNEL PUMICE_THREADS(kPairTileThreads) void index_pairs(PUMICE_ARGUMENT(PairIndexArguments)
                                                                     a) {
+  wait_for_previous();
   const int64_t pair = global_thread_index();
   if (pair >= a.pairs.pairs.rows()) return;
   const int32_t offset = last_begin(a.pairs.offset_begin, a.pairs.offsets, pair);

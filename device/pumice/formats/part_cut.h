@@ -111,6 +111,7 @@ PUMICE_DEVICE SlotOfEntry slot_of(const CutArguments& a, int64_t at, const CutIt
 }
 
 PUMICE_KERNEL PUMICE_THREADS(kPartThreads) void measure_rows(PUMICE_ARGUMENT(MeasureArguments) a) {
+  wait_for_previous();
   const int64_t step = int64_t{grid_size()} * block_size();
   uint64_t most = 0, filled = 0;
   PUMICE_ROLLED
@@ -125,6 +126,7 @@ PUMICE_KERNEL PUMICE_THREADS(kPartThreads) void measure_rows(PUMICE_ARGUMENT(Mea
 }
 
 PUMICE_KERNEL PUMICE_THREADS(kPartThreads) void list_rows(PUMICE_ARGUMENT(PlaceArguments) a) {
+  wait_for_previous();
   const int64_t place = global_thread_index();
   if (place < a.entries)
     a.of_place[place] =
@@ -132,6 +134,7 @@ PUMICE_KERNEL PUMICE_THREADS(kPartThreads) void list_rows(PUMICE_ARGUMENT(PlaceA
 }
 
 PUMICE_KERNEL PUMICE_THREADS(kPartThreads) void check_given(PUMICE_ARGUMENT(PlaceArguments) a) {
+  wait_for_previous();
   const int64_t place = global_thread_index();
   if (place >= a.entries) return;
   const bool has_number = a.by_number != 0 && a.pattern.number != nullptr;
@@ -139,6 +142,7 @@ PUMICE_KERNEL PUMICE_THREADS(kPartThreads) void check_given(PUMICE_ARGUMENT(Plac
 }
 
 PUMICE_KERNEL PUMICE_THREADS(kPartThreads) void list_places(PUMICE_ARGUMENT(PlaceArguments) a) {
+  wait_for_previous();
   const int64_t place = global_thread_index();
   if (place >= a.entries) return;
   const int64_t number = a.pattern.number[place];
@@ -149,6 +153,7 @@ PUMICE_KERNEL PUMICE_THREADS(kPartThreads) void list_places(PUMICE_ARGUMENT(Plac
 }
 
 PUMICE_KERNEL PUMICE_THREADS(kPartThreads) void key_shares(PUMICE_ARGUMENT(BucketArguments) a) {
+  wait_for_previous();
   const int64_t place = global_thread_index();
   if (place >= a.entries) return;
   const int64_t type = a.type_of == nullptr ? 0 : a.type_of[place];
@@ -157,6 +162,7 @@ PUMICE_KERNEL PUMICE_THREADS(kPartThreads) void key_shares(PUMICE_ARGUMENT(Bucke
 }
 
 PUMICE_KERNEL PUMICE_THREADS(kPartThreads) void bucket_entries(PUMICE_ARGUMENT(BucketArguments) a) {
+  wait_for_previous();
   const int64_t at = global_thread_index();
   if (at >= a.entries) return;
   int64_t place = at, length;
@@ -176,16 +182,19 @@ PUMICE_KERNEL PUMICE_THREADS(kPartThreads) void bucket_entries(PUMICE_ARGUMENT(B
 }
 
 PUMICE_KERNEL PUMICE_THREADS(kPartThreads) void key_blocks(PUMICE_ARGUMENT(CutArguments) a) {
+  wait_for_previous();
   const int64_t item = global_thread_index();
   if (item < items_of(a)) a.key[item] = static_cast<uint64_t>(block_key(a, cut_item(a, item)) + 1);
 }
 
 PUMICE_KERNEL PUMICE_THREADS(kPartThreads) void key_lines(PUMICE_ARGUMENT(CutArguments) a) {
+  wait_for_previous();
   const int64_t at = global_thread_index();
   if (at < items_of(a)) a.key[at] = line_key(a, cut_item(a, item_at(a, at)));
 }
 
 PUMICE_KERNEL PUMICE_THREADS(kPartThreads) void count_slots(PUMICE_ARGUMENT(CutArguments) a) {
+  wait_for_previous();
   const int64_t at = global_thread_index();
   if (at >= items_of(a)) return;
   a.begins_run[at] = at == 0 || sorted_line(a, at - 1) != sorted_line(a, at) ? 1 : 0;
@@ -196,6 +205,7 @@ PUMICE_KERNEL PUMICE_THREADS(kPartThreads) void count_slots(PUMICE_ARGUMENT(CutA
 }
 
 PUMICE_KERNEL PUMICE_THREADS(kPartThreads) void list_runs(PUMICE_ARGUMENT(CutArguments) a) {
+  wait_for_previous();
   const int64_t at = global_thread_index();
   if (at > items_of(a)) return;
   if (at == items_of(a) || a.begins_run[at] != 0) a.run_begin[a.run_before[at]] = at;
@@ -206,6 +216,7 @@ PUMICE_DEVICE int64_t round_up_to(int64_t number, int64_t multiple) {
 }
 
 PUMICE_KERNEL PUMICE_THREADS(kPartThreads) void size_runs(PUMICE_ARGUMENT(CutArguments) a) {
+  wait_for_previous();
   const int64_t run = global_thread_index();
   if (run >= items_of(a)) return;
   a.run_lines[run] = a.run_slots[run] = 0;
@@ -234,6 +245,7 @@ PUMICE_DEVICE int64_t first_run(const CutArguments& a, int64_t key) {
 }
 
 PUMICE_KERNEL PUMICE_THREADS(kPartThreads) void bound_cut(PUMICE_ARGUMENT(CutArguments) a) {
+  wait_for_previous();
   const int64_t part = global_thread_index();
   if (part > a.parts) return;
   const int64_t run = first_run(a, part * a.types * a.row_span);
@@ -242,6 +254,7 @@ PUMICE_KERNEL PUMICE_THREADS(kPartThreads) void bound_cut(PUMICE_ARGUMENT(CutArg
 }
 
 PUMICE_KERNEL PUMICE_THREADS(kPartThreads) void fill_lines(PUMICE_ARGUMENT(CutArguments) a) {
+  wait_for_previous();
   const int64_t run = global_thread_index();
   if (run >= a.run_before[items_of(a)]) return;
   const uint64_t key = sorted_line(a, a.run_begin[run]);
@@ -257,6 +270,7 @@ PUMICE_KERNEL PUMICE_THREADS(kPartThreads) void fill_lines(PUMICE_ARGUMENT(CutAr
 
 PUMICE_KERNEL PUMICE_THREADS(kPartThreads,
                              kPartBlocks) void fill_slots(PUMICE_ARGUMENT(CutArguments) a) {
+  wait_for_previous();
   const int64_t at = global_thread_index();
   if (at >= items_of(a)) return;
   const CutItem item = cut_item(a, item_at(a, at));
@@ -274,6 +288,7 @@ PUMICE_KERNEL PUMICE_THREADS(kPartThreads,
 
 /// Ends of the bounds of lines, and bounds of types.
 PUMICE_KERNEL PUMICE_THREADS(kPartThreads) void bound_lists(PUMICE_ARGUMENT(CutArguments) a) {
+  wait_for_previous();
   const int64_t of_part = a.types + 1;
   const int64_t at = global_thread_index(), part = at / of_part, type = at % of_part;
   if (part >= a.parts) return;

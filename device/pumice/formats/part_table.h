@@ -34,6 +34,7 @@ PUMICE_DEVICE LineSlots slots_of_line(const PieceArguments& a, const PartLines& 
 }
 
 PUMICE_KERNEL PUMICE_THREADS(kPartThreads) void count_pieces(PUMICE_ARGUMENT(PieceArguments) a) {
+  wait_for_previous();
   const int64_t line = global_thread_index();
   if (line >= a.lines) return;
   const PartLines& part = part_of_line(a, line);
@@ -44,12 +45,14 @@ PUMICE_KERNEL PUMICE_THREADS(kPartThreads) void count_pieces(PUMICE_ARGUMENT(Pie
 }
 
 PUMICE_KERNEL PUMICE_THREADS(kPartThreads) void bound_parts(PUMICE_ARGUMENT(PieceArguments) a) {
+  wait_for_previous();
   const int64_t part = global_thread_index();
   if (part > a.parts) return;
   a.part_piece[part] = a.piece_before[part < a.parts ? a.part[part].first_line : a.lines];
 }
 
 PUMICE_KERNEL PUMICE_THREADS(kPartThreads) void list_pieces(PUMICE_ARGUMENT(PieceArguments) a) {
+  wait_for_previous();
   const int64_t line = global_thread_index();
   if (line >= a.lines) return;
   const PartLines& part = part_of_line(a, line);
@@ -67,6 +70,7 @@ PUMICE_KERNEL PUMICE_THREADS(kPartThreads) void list_pieces(PUMICE_ARGUMENT(Piec
 
 PUMICE_KERNEL PUMICE_THREADS(kPartThreads,
                              kPartBlocks) void share_rows(PUMICE_ARGUMENT(ShareArguments) a) {
+  wait_for_previous();
   constexpr int kBits = 31;
   const int32_t tile = take_tile(a.tickets);
   const int64_t at = int64_t{tile} * kPartThreads + thread_index();
@@ -91,6 +95,7 @@ PUMICE_KERNEL PUMICE_THREADS(kPartThreads,
 }
 
 PUMICE_KERNEL PUMICE_THREADS(kPartThreads) void list_bare_rows(PUMICE_ARGUMENT(ShareArguments) a) {
+  wait_for_previous();
   const int32_t tile = take_tile(a.tickets + 1);
   const int64_t row = int64_t{tile} * kPartThreads + thread_index();
   bool is_bare = false;

@@ -202,6 +202,7 @@ PUMICE_DEVICE void cut_tile(const CutBatch& batch, const CutTask& task, const Ti
 
 /// Blocks take tiles in the order in which they start: task.tile_capacity + 1 blocks a task.
 PUMICE_KERNEL PUMICE_THREADS(kTileThreads, 5) void cut_tiles(PUMICE_ARGUMENT(CutBatch) batch) {
+  wait_for_previous();
   const auto [task, number] = task_of_block(batch);
   const int32_t tile = take_tile(task.tile_ticket);
   const int32_t of_split = tiles_of_split(task);

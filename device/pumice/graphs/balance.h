@@ -44,6 +44,7 @@ PUMICE_DEVICE void list_long_rows(const BalanceArguments& a, int32_t tile, int64
 
 PUMICE_KERNEL
 PUMICE_THREADS(kBalanceThreads) void balance_rows(PUMICE_ARGUMENT(BalanceArguments) a) {
+  wait_for_previous();
   const bool lists = a.counts != nullptr;
   const int32_t tile = lists ? take_tile(a.ticket) : block_index();
   const int64_t at = int64_t{tile} * kBalanceThreads + thread_index();

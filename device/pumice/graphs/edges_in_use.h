@@ -11,6 +11,7 @@ namespace pumice {
 
 PUMICE_KERNEL PUMICE_THREADS(kEdgeThreads) void copy_edges_in_use(
     PUMICE_ARGUMENT(EdgesInUseArguments) a) {
+  wait_for_previous();
   const int64_t edge = global_thread_index();
   if (edge >= a.room) return;
   const int64_t* const source = a.end;

@@ -15,12 +15,14 @@ namespace pumice {
 
 PUMICE_KERNEL PUMICE_THREADS(kPatternThreads) void key_entries(PUMICE_ARGUMENT(EntryKeyArguments)
                                                                    a) {
+  wait_for_previous();
   const int64_t entry = global_thread_index();
   if (entry < a.entries) a.key[entry] = static_cast<uint32_t>(entry_number(a.row, entry));
 }
 
 PUMICE_KERNEL PUMICE_THREADS(kPatternThreads) void list_entries(PUMICE_ARGUMENT(ListEntryArguments)
                                                                     a) {
+  wait_for_previous();
   const int64_t place = global_thread_index();
   if (place >= a.entries) return;
   const int64_t entry = a.sorted[place];
@@ -30,6 +32,7 @@ PUMICE_KERNEL PUMICE_THREADS(kPatternThreads) void list_entries(PUMICE_ARGUMENT(
 
 PUMICE_KERNEL PUMICE_THREADS(kPatternThreads) void bound_rows(PUMICE_ARGUMENT(BoundRowArguments)
                                                                   a) {
+  wait_for_previous();
   const int64_t row = global_thread_index();
   if (row > a.rows) return;
   a.row_begin[row] = first_not_below(a.sorted_key, a.entries, row);
@@ -37,6 +40,7 @@ PUMICE_KERNEL PUMICE_THREADS(kPatternThreads) void bound_rows(PUMICE_ARGUMENT(Bo
 
 PUMICE_KERNEL PUMICE_THREADS(kPatternThreads) void turn_entries(PUMICE_ARGUMENT(TurnEntryArguments)
                                                                     a) {
+  wait_for_previous();
   const int64_t place = global_thread_index();
   if (place >= a.entries) return;
   const int64_t from = a.sorted[place];

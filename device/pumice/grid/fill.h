@@ -12,6 +12,7 @@ struct alignas(16) FourWords {
 };
 
 PUMICE_KERNEL PUMICE_THREADS(kFillThreads) void fill_ranges(PUMICE_ARGUMENT(FillRanges) ranges) {
+  wait_for_previous();
   int at = 0;
   while (at + 1 < ranges.count && ranges.range[at + 1].first_block <= block_index())
     ++at;

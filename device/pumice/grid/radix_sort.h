@@ -175,26 +175,32 @@ template <class Key> PUMICE_DEVICE void sort_all_passes(const SortBatch<Key>& ba
 
 PUMICE_KERNEL PUMICE_THREADS(kSortThreads) void sort_count_u64(PUMICE_ARGUMENT(SortBatch<uint64_t>)
                                                                    batch) {
+  wait_for_previous();
   count_digits(batch);
 }
 PUMICE_KERNEL PUMICE_THREADS(kSortThreads) void sort_scatter_u64(
     PUMICE_ARGUMENT(SortBatch<uint64_t>) batch) {
+  wait_for_previous();
   scatter_by_digit(batch);
 }
 PUMICE_KERNEL PUMICE_THREADS(kSmallSortThreads) void sort_small_u64(
     PUMICE_ARGUMENT(SortBatch<uint64_t>) batch) {
+  wait_for_previous();
   sort_all_passes(batch);
 }
 PUMICE_KERNEL PUMICE_THREADS(kSortThreads) void sort_count_u32(PUMICE_ARGUMENT(SortBatch<uint32_t>)
                                                                    batch) {
+  wait_for_previous();
   count_digits(batch);
 }
 PUMICE_KERNEL PUMICE_THREADS(kSortThreads) void sort_scatter_u32(
     PUMICE_ARGUMENT(SortBatch<uint32_t>) batch) {
+  wait_for_previous();
   scatter_by_digit(batch);
 }
 PUMICE_KERNEL PUMICE_THREADS(kSmallSortThreads) void sort_small_u32(
     PUMICE_ARGUMENT(SortBatch<uint32_t>) batch) {
+  wait_for_previous();
   sort_all_passes(batch);
 }
 

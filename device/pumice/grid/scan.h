@@ -10,6 +10,7 @@ namespace pumice {
 
 PUMICE_KERNEL PUMICE_THREADS(kScanThreads,
                              kScanBlocks) void scan_counts(PUMICE_ARGUMENT(ScanArguments) a) {
+  wait_for_previous();
   const int32_t tile = take_tile(a.ticket);
   const int64_t first = int64_t{tile} * kScanTile + int64_t{thread_index()} * kScanItems;
   uint32_t count[kScanItems];

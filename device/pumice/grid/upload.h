@@ -8,6 +8,7 @@
 namespace pumice {
 
 PUMICE_KERNEL PUMICE_THREADS(kUploadThreads) void write_words(PUMICE_ARGUMENT(UploadArguments) a) {
+  wait_for_previous();
   const int64_t i = global_thread_index();
   if (i < a.words) a.to[i] = a.word[i];
 }

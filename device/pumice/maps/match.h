@@ -319,6 +319,7 @@ PUMICE_DEVICE void match_by_children(const MatchBatch& batch, const MatchTask& t
 // Four blocks at once leave 64 registers a thread, which matching by blocks, most of the work,
 // takes.
 PUMICE_KERNEL PUMICE_THREADS(kMatchThreads, 4) void match_maps(PUMICE_ARGUMENT(MatchBatch) batch) {
+  wait_for_previous();
   const auto [task, number] = task_of_block(batch);
   switch (matching_of(task.relation.window)) {
     case Matching::blocks: match_by_blocks(batch, task, number); return;

@@ -14,6 +14,7 @@ namespace pumice {
 
 /// Lanes of a warp take the offsets of a cell, 32 at a time; short kernels share a warp.
 PUMICE_KERNEL PUMICE_THREADS(kReachThreads) void mark_reached(PUMICE_ARGUMENT(ReachArguments) a) {
+  wait_for_previous();
   const int volume = a.relation.window.volume;
   const int lanes = lanes_of_row(volume);
   const int k = block_index_y() * kWarpThreads + lane_index() % lanes;
@@ -34,6 +35,7 @@ PUMICE_KERNEL PUMICE_THREADS(kReachThreads) void mark_reached(PUMICE_ARGUMENT(Re
 /// `mark_reached`: 51 µs.
 PUMICE_KERNEL PUMICE_THREADS(kReachThreads) void mark_reached_by_parity(
     PUMICE_ARGUMENT(ReachArguments) a) {
+  wait_for_previous();
   using Steps = OffsetStep[kWarpThreads];
   PUMICE_BLOCK_SHARED(Steps, steps);
   const WindowRef& window = a.relation.window;

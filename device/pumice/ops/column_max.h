@@ -75,6 +75,7 @@ struct ColumnMaxima {
 // Asking for two blocks at once frees registers; left alone, the assembler aims at 32 for sm_100.
 PUMICE_KERNEL PUMICE_THREADS(kColumnThreads,
                              2) void column_maxima(PUMICE_ARGUMENT(MaximumArguments) a) {
+  wait_for_previous();
   PUMICE_BLOCK_SHARED(LaneMaxima, lanes);
   const BlockShare of = share_of_block(a.shape);
   if (!of.there()) return;
@@ -84,6 +85,7 @@ PUMICE_KERNEL PUMICE_THREADS(kColumnThreads,
 /// One thread an item and channel: shares are few, and none is waited for.
 PUMICE_KERNEL PUMICE_THREADS(kColumnThreads) void finish_maxima(
     PUMICE_ARGUMENT(FinishMaximumArguments) a) {
+  wait_for_previous();
   const int64_t at = global_thread_index();
   if (at >= int64_t{a.shape.rows.items} * a.shape.channels) return;
   const int32_t item = static_cast<int32_t>(at / a.shape.channels);
@@ -103,6 +105,7 @@ PUMICE_KERNEL PUMICE_THREADS(kColumnThreads) void finish_maxima(
 /// out[argmax[item, c], c] = grad[item, c]; everything else is left as it is.
 PUMICE_KERNEL PUMICE_THREADS(kColumnThreads) void scatter_chosen(PUMICE_ARGUMENT(ChosenArguments)
                                                                      a) {
+  wait_for_previous();
   const int64_t at = global_thread_index();
   if (at >= a.argmax.size) return;
   const int64_t row = listed_row(a.argmax, at);

@@ -93,6 +93,7 @@ struct ColumnMoments {
 // Content with one block at once; left alone, the assembler aims at two for sm_120 and spills.
 PUMICE_KERNEL PUMICE_THREADS(kColumnThreads,
                              1) void column_moments(PUMICE_ARGUMENT(MomentArguments) a) {
+  wait_for_previous();
   PUMICE_BLOCK_SHARED(LaneMoments, lanes);
   const BlockShare of = share_of_block(a.shape);
   if (!of.there()) return;

@@ -104,6 +104,7 @@ struct ColumnSums {
 
 PUMICE_KERNEL PUMICE_THREADS(kColumnThreads) void column_sums(PUMICE_ARGUMENT(ColumnSumArguments)
                                                                   a) {
+  wait_for_previous();
   PUMICE_BLOCK_SHARED(LaneSums, lanes);
   const BlockShare of = share_of_block(a.shape);
   if (!of.there()) return;
@@ -154,6 +155,7 @@ PUMICE_DEVICE double item_sum(const ColumnShape& shape, const float* partial, in
 
 PUMICE_KERNEL PUMICE_THREADS(kFinishThreads) void finish_sums(PUMICE_ARGUMENT(FinishSumArguments)
                                                                   a) {
+  wait_for_previous();
   PUMICE_BLOCK_SHARED(FinishSums::Values, values);
   const FinishSums sums(values);
   const int32_t channel = FinishSums::channel();
@@ -169,6 +171,7 @@ PUMICE_KERNEL PUMICE_THREADS(kFinishThreads) void finish_sums(PUMICE_ARGUMENT(Fi
 
 PUMICE_KERNEL PUMICE_THREADS(kFinishThreads) void finish_norm_gradient(
     PUMICE_ARGUMENT(NormGradientArguments) a) {
+  wait_for_previous();
   PUMICE_BLOCK_SHARED(FinishSums::Values, values);
   const FinishSums sums(values);
   const int32_t channel = FinishSums::channel();

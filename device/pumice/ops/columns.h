@@ -23,6 +23,7 @@ PUMICE_DEVICE void copy_piece(const ColumnPart& part, int64_t rows, int64_t inde
 
 PUMICE_KERNEL PUMICE_THREADS(kElementThreads) void copy_columns(PUMICE_ARGUMENT(ColumnArguments)
                                                                     a) {
+  wait_for_previous();
   int at = 0;
   while (at + 1 < a.parts && a.part[at + 1].first_block <= block_index())
     ++at;

@@ -69,6 +69,7 @@ PUMICE_DEVICE float loss_of_row(const LabelledRows& of, int64_t row, int64_t lab
 
 PUMICE_KERNEL PUMICE_THREADS(kLossThreads) void cross_entropy_rows(
     PUMICE_ARGUMENT(CrossEntropyArguments) a) {
+  wait_for_previous();
   using Sums = double[static_cast<unsigned>(kLossWarps)][2];
   PUMICE_BLOCK_SHARED(Sums, sums);
   const int64_t begin = int64_t{block_index()} * kLossRows;
@@ -107,6 +108,7 @@ PUMICE_KERNEL PUMICE_THREADS(kLossThreads) void cross_entropy_rows(
 /// One block.
 PUMICE_KERNEL PUMICE_THREADS(kFinishLossThreads) void finish_cross_entropy(
     PUMICE_ARGUMENT(FinishLossArguments) a) {
+  wait_for_previous();
   using Sums = double[static_cast<unsigned>(kFinishLossThreads)][2];
   PUMICE_BLOCK_SHARED(Sums, sums);
   const int64_t blocks = (a.rows.rows() + kLossRows - 1) / kLossRows;
@@ -160,6 +162,7 @@ PUMICE_DEVICE void gradient_of_row(const CrossEntropyGradientArguments& a, int64
 
 PUMICE_KERNEL PUMICE_THREADS(kLossThreads) void cross_entropy_gradient(
     PUMICE_ARGUMENT(CrossEntropyGradientArguments) a) {
+  wait_for_previous();
   const LabelledRows& of = a.of;
   if (of.rows.poisoned()) {
     if (element_bytes(of.type) == 4)

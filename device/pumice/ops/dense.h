@@ -33,6 +33,7 @@ PUMICE_DEVICE void move_dense(const DenseArguments& a, int64_t row, int32_t chan
 }
 
 PUMICE_KERNEL PUMICE_THREADS(kRowThreads) void move_dense_rows(PUMICE_ARGUMENT(DenseArguments) a) {
+  wait_for_previous();
   const int64_t index = global_thread_index();
   const int64_t row = index / a.channels;
   if (row >= a.rows.rows()) return;
@@ -48,6 +49,7 @@ PUMICE_KERNEL PUMICE_THREADS(kRowThreads) void move_dense_rows(PUMICE_ARGUMENT(D
 }
 
 PUMICE_KERNEL PUMICE_THREADS(32) void report_outside(PUMICE_ARGUMENT(OutsideArguments) a) {
+  wait_for_previous();
   if (global_thread_index() == 0 && *a.outside > 0)
     report(a.status, kOutsideLayout, a.site, *a.outside, a.rows);
 }

@@ -163,26 +163,32 @@ template <class OfRow> PUMICE_DEVICE void for_long_rows(const EdgeSoftmaxArgumen
 
 PUMICE_KERNEL PUMICE_THREADS(kEdgeThreads) void edge_softmax(PUMICE_ARGUMENT(EdgeSoftmaxArguments)
                                                                  a) {
+  wait_for_previous();
   for_short_rows<SoftmaxOfRow>(a);
 }
 PUMICE_KERNEL PUMICE_THREADS(kLongEdgeThreads) void edge_softmax_long(
     PUMICE_ARGUMENT(EdgeSoftmaxArguments) a) {
+  wait_for_previous();
   for_long_rows<SoftmaxOfRow>(a);
 }
 PUMICE_KERNEL PUMICE_THREADS(kEdgeThreads) void edge_softmax_gradient(
     PUMICE_ARGUMENT(EdgeSoftmaxArguments) a) {
+  wait_for_previous();
   for_short_rows<SoftmaxGradientOfRow>(a);
 }
 PUMICE_KERNEL PUMICE_THREADS(kLongEdgeThreads) void edge_softmax_gradient_long(
     PUMICE_ARGUMENT(EdgeSoftmaxArguments) a) {
+  wait_for_previous();
   for_long_rows<SoftmaxGradientOfRow>(a);
 }
 PUMICE_KERNEL PUMICE_THREADS(kEdgeThreads) void sum_entries(PUMICE_ARGUMENT(EdgeSoftmaxArguments)
                                                                 a) {
+  wait_for_previous();
   for_short_rows<SumOfRow>(a);
 }
 PUMICE_KERNEL PUMICE_THREADS(kLongEdgeThreads) void sum_entries_long(
     PUMICE_ARGUMENT(EdgeSoftmaxArguments) a) {
+  wait_for_previous();
   for_long_rows<SumOfRow>(a);
 }
 

@@ -53,6 +53,7 @@ PUMICE_DEVICE void store_elements(ElementType type, void* data, int64_t first, i
 
 PUMICE_KERNEL PUMICE_THREADS(kElementThreads) void combine_elements(
     PUMICE_ARGUMENT(CombineArguments) a) {
+  wait_for_previous();
   const int64_t first = global_thread_index() * kElementsPerThread;
   if (first >= a.elements) return;
   float left[kElementsPerThread];
@@ -72,6 +73,7 @@ PUMICE_KERNEL PUMICE_THREADS(kElementThreads) void combine_elements(
 
 PUMICE_KERNEL PUMICE_THREADS(kElementThreads) void convert_elements(
     PUMICE_ARGUMENT(ConvertArguments) a) {
+  wait_for_previous();
   const int64_t first = global_thread_index() * kElementsPerThread;
   if (first >= a.elements) return;
   float value[kElementsPerThread];
@@ -84,6 +86,7 @@ PUMICE_KERNEL PUMICE_THREADS(kElementThreads) void convert_elements(
 
 PUMICE_KERNEL PUMICE_THREADS(kElementThreads) void activate_elements(
     PUMICE_ARGUMENT(ActivateArguments) a) {
+  wait_for_previous();
   const int64_t first = global_thread_index() * kElementsPerThread;
   if (first >= a.elements) return;
   float value[kElementsPerThread];
@@ -105,6 +108,7 @@ PUMICE_KERNEL PUMICE_THREADS(kElementThreads) void activate_elements(
 
 PUMICE_KERNEL PUMICE_THREADS(kElementThreads) void affine_elements(PUMICE_ARGUMENT(AffineArguments)
                                                                        a) {
+  wait_for_previous();
   const int64_t first = global_thread_index() * kElementsPerThread;
   if (first >= a.elements) return;
   float value[kElementsPerThread];
@@ -138,6 +142,7 @@ PUMICE_DEVICE double folded_shift(const Norm& norm, int64_t c, double before, do
 /// A row of the grid for each norm; in fp64, as the CPU folds: it runs once a network.
 PUMICE_KERNEL PUMICE_THREADS(kElementThreads) void fold_norms(PUMICE_ARGUMENT(FoldNormsArguments)
                                                                   arguments) {
+  wait_for_previous();
   const FoldArguments& a = arguments.norm[block_index_y()];
   const int64_t c = global_thread_index();
   if (c >= a.channels) return;

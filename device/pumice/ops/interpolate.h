@@ -88,6 +88,7 @@ template <class P> PUMICE_DEVICE void find_point(const CornerArguments& a, int64
 }
 
 PUMICE_KERNEL PUMICE_THREADS(kRowThreads) void find_corners(PUMICE_ARGUMENT(CornerArguments) a) {
+  wait_for_previous();
   const int64_t p = global_thread_index();
   if (p >= a.size) return;
   if (a.wide) {
@@ -123,6 +124,7 @@ struct InterpolatePoint {
 
 PUMICE_KERNEL PUMICE_THREADS(kRowThreads) void interpolate_points(
     PUMICE_ARGUMENT(InterpolateArguments) a) {
+  wait_for_previous();
   const int64_t index = global_thread_index();
   with_access<InterpolatePoint>(a.type, a.channels, a, index);
 }

@@ -108,6 +108,7 @@ struct LayerNorm {
 
 PUMICE_KERNEL PUMICE_THREADS(kColumnThreads) void layer_norm_rows(
     PUMICE_ARGUMENT(LayerNormArguments) a) {
+  wait_for_previous();
   if (poisoned_rows(a.rows, a.channels, a.type, a.out)) return;
   const int64_t row = int64_t{block_index()} * (kColumnThreads / kWarpThreads) + warp_index();
   if (row >= a.rows.rows()) return;

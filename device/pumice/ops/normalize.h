@@ -113,6 +113,7 @@ struct NormalizeRows {
 
 PUMICE_KERNEL PUMICE_THREADS(kColumnThreads) void normalize_rows(PUMICE_ARGUMENT(NormalizeArguments)
                                                                      a) {
+  wait_for_previous();
   PUMICE_BLOCK_SHARED(ColumnScratch, scratch);
   const BlockShare of = share_of_block(a.shape);
   if (a.own.partial != nullptr && of.there()) find_statistics(a.shape, of, a.own, scratch);
@@ -192,6 +193,7 @@ struct NormalizeGradient {
 
 PUMICE_KERNEL PUMICE_THREADS(kColumnThreads) void normalize_gradient(
     PUMICE_ARGUMENT(FeatureGradientArguments) a) {
+  wait_for_previous();
   PUMICE_BLOCK_SHARED(ColumnScratch, scratch);
   const BlockShare of = share_of_block(a.shape);
   const RowCountRef& rows = a.shape.rows.rows;
@@ -205,6 +207,7 @@ PUMICE_KERNEL PUMICE_THREADS(kColumnThreads) void normalize_gradient(
 
 PUMICE_KERNEL PUMICE_THREADS(kColumnThreads) void invert_deviations(
     PUMICE_ARGUMENT(DeviationArguments) a) {
+  wait_for_previous();
   const int64_t c = global_thread_index();
   if (c >= a.channels) return;
   a.out[c] = static_cast<float>(1.0 / sqrt(static_cast<double>(a.variance[c]) + a.epsilon));

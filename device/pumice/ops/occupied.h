@@ -32,6 +32,7 @@ PUMICE_DEVICE bool is_occupied(const OccupiedArguments& a, int64_t cell) {
 
 /// A thread a cell, as in write_occupied.
 PUMICE_KERNEL PUMICE_THREADS(kRowThreads) void mark_occupied(PUMICE_ARGUMENT(OccupiedArguments) a) {
+  wait_for_previous();
   const int64_t cell = global_thread_index();
   const bool is = is_occupied(a, cell);
   const uint32_t word = warp_ballot(is);
@@ -42,6 +43,7 @@ PUMICE_KERNEL PUMICE_THREADS(kRowThreads) void mark_occupied(PUMICE_ARGUMENT(Occ
 
 PUMICE_KERNEL PUMICE_THREADS(kOccupiedSumThreads) void sum_occupied(
     PUMICE_ARGUMENT(OccupiedArguments) a) {
+  wait_for_previous();
   const int64_t blocks = (a.cells + kRowThreads - 1) / kRowThreads;
   int64_t before = 0;
   for (int64_t first = 0; first < blocks; first += kOccupiedSumThreads) {
@@ -57,6 +59,7 @@ PUMICE_KERNEL PUMICE_THREADS(kOccupiedSumThreads) void sum_occupied(
 
 PUMICE_KERNEL PUMICE_THREADS(kRowThreads) void write_occupied(PUMICE_ARGUMENT(OccupiedArguments)
                                                                   a) {
+  wait_for_previous();
   const int64_t cell = global_thread_index();
   if (cell >= a.cells) return;
   const int64_t word = cell / kWarpThreads;

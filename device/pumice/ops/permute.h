@@ -89,6 +89,7 @@ PUMICE_DEVICE void turn_tiles(const PermuteArguments& a, PermuteScratch& scratch
 /// A row of the grid for each copy.
 PUMICE_KERNEL PUMICE_THREADS(kPermuteThreads) void permute_axes(
     PUMICE_ARGUMENT(PermutationsArguments) arguments) {
+  wait_for_previous();
   PUMICE_BLOCK_SHARED(PermuteScratch, scratch);
   const PermuteArguments& a = arguments.copy[block_index_y()];
   if (a.fastest != kMaxPermutedAxes - 1) {

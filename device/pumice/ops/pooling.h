@@ -110,6 +110,7 @@ PUMICE_DEVICE bool poisoned_map(const TileMapRef& map) {
 }
 
 PUMICE_KERNEL PUMICE_THREADS(kPoolThreads) void pool_tiles(PUMICE_ARGUMENT(PoolArguments) a) {
+  wait_for_previous();
   if (poisoned_map(a.map)) {
     const int64_t elements = a.map.out_rows.capacity * a.channels;
     if (element_bytes(a.type) == 4) {
@@ -129,6 +130,7 @@ PUMICE_KERNEL PUMICE_THREADS(kPoolThreads) void pool_tiles(PUMICE_ARGUMENT(PoolA
 
 PUMICE_KERNEL PUMICE_THREADS(kPoolThreads) void count_inputs(PUMICE_ARGUMENT(CountInputsArguments)
                                                                  a) {
+  wait_for_previous();
   if (poisoned_map(a.map) || block_index() >= a.map.tiles.rows()) return;
   const TileRun tile = a.map.tile_order[block_index()];
   for (int32_t position = thread_index(); position < a.map.tile_rows; position += block_size()) {

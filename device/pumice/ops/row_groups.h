@@ -12,6 +12,7 @@
 namespace pumice {
 
 PUMICE_KERNEL PUMICE_THREADS(kRowThreads) void key_rows(PUMICE_ARGUMENT(RowKeyArguments) a) {
+  wait_for_previous();
   const int64_t i = global_thread_index();
   if (i >= a.rows.size) return;
   const int64_t row = listed_row(a.rows, i);
@@ -22,6 +23,7 @@ PUMICE_KERNEL PUMICE_THREADS(kRowThreads) void key_rows(PUMICE_ARGUMENT(RowKeyAr
 /// One thread a bound, by bisection.
 PUMICE_KERNEL PUMICE_THREADS(kRowThreads) void bound_groups(PUMICE_ARGUMENT(GroupBoundArguments)
                                                                 a) {
+  wait_for_previous();
   const int64_t group = global_thread_index();
   if (group > a.groups) return;
   a.begin[group] = static_cast<int32_t>(first_not_below(a.keys, a.size, group));
@@ -92,11 +94,13 @@ struct ReduceGroup {
 
 // Asking for four blocks at once frees 64 registers a thread; left alone, the assembler spills.
 PUMICE_KERNEL PUMICE_THREADS(kRowThreads, 4) void reduce_groups(PUMICE_ARGUMENT(GroupArguments) a) {
+  wait_for_previous();
   const int64_t index = global_thread_index();
   with_access<ReduceGroup>(a.type, a.channels, a, index);
 }
 
 PUMICE_KERNEL PUMICE_THREADS(kRowThreads) void first_of_groups(PUMICE_ARGUMENT(FirstArguments) a) {
+  wait_for_previous();
   const int64_t group = global_thread_index();
   if (group >= a.groups.groups) return;
   const int32_t begin = a.groups.begin[group];
@@ -134,6 +138,7 @@ struct ReducedGradient {
 
 PUMICE_KERNEL PUMICE_THREADS(kRowThreads) void reduced_gradient(
     PUMICE_ARGUMENT(ReducedGradientArguments) a) {
+  wait_for_previous();
   const int64_t index = global_thread_index();
   with_access<ReducedGradient>(a.type, a.channels, a, index);
 }

@@ -25,6 +25,7 @@ template <class Piece> PUMICE_DEVICE void take_piece(const TakeArguments& a) {
 }
 
 PUMICE_KERNEL PUMICE_THREADS(kRowThreads) void take_rows(PUMICE_ARGUMENT(TakeArguments) a) {
+  wait_for_previous();
   switch (a.copy_bytes) {
     case 16: return take_piece<Words<4>>(a);
     case 8: return take_piece<Words<2>>(a);
@@ -46,6 +47,7 @@ template <class Piece> PUMICE_DEVICE void clear_pieces(const ClearTailArguments&
 }
 
 PUMICE_KERNEL PUMICE_THREADS(kRowThreads) void clear_tail(PUMICE_ARGUMENT(ClearTailArguments) a) {
+  wait_for_previous();
   switch (a.copy_bytes) {
     case 16: return clear_pieces<Words<4>>(a);
     case 8: return clear_pieces<Words<2>>(a);
@@ -56,6 +58,7 @@ PUMICE_KERNEL PUMICE_THREADS(kRowThreads) void clear_tail(PUMICE_ARGUMENT(ClearT
 }
 
 PUMICE_KERNEL PUMICE_THREADS(kRowThreads) void invert_rows(PUMICE_ARGUMENT(InvertArguments) a) {
+  wait_for_previous();
   const int64_t i = global_thread_index();
   if (i >= a.rows.size) return;
   const int64_t row = listed_row(a.rows, i);

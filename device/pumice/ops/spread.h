@@ -38,6 +38,7 @@ struct SpreadItems {
 };
 
 PUMICE_KERNEL PUMICE_THREADS(kColumnThreads) void spread_items(PUMICE_ARGUMENT(SpreadArguments) a) {
+  wait_for_previous();
   if (poisoned_rows(a.shape.rows.rows, a.shape.channels, a.shape.type, a.out)) return;
   const BlockShare of = share_of_block(a.shape);
   if (!of.there()) return;

@@ -75,6 +75,7 @@ PUMICE_DEVICE void copy_ahead(const TileArguments& arguments) {
     }
   }
 
+  launch_next();
   copy_wait<0>();
   block_sync();   // the stages become the epilogue's staging memory
   sums.store(epilogue, warp);

@@ -44,6 +44,7 @@ template <int32_t kCount> PUMICE_DEVICE void scatter_add_chunks(const ScatterAdd
 
 PUMICE_KERNEL PUMICE_THREADS(kMoveThreads) void gather_rows(PUMICE_ARGUMENT(GatherRowsArguments)
                                                                 a) {
+  wait_for_previous();
   if (a.row_bytes % 16 == 0) return gather_pieces<Words<4>>(a);
   if (a.row_bytes % 4 == 0) return gather_pieces<uint32_t>(a);
   gather_pieces<uint16_t>(a);
@@ -51,6 +52,7 @@ PUMICE_KERNEL PUMICE_THREADS(kMoveThreads) void gather_rows(PUMICE_ARGUMENT(Gath
 
 PUMICE_KERNEL PUMICE_THREADS(kMoveThreads) void scatter_add_rows(
     PUMICE_ARGUMENT(ScatterAddArguments) a) {
+  wait_for_previous();
   if (a.channels % 4 == 0) return scatter_add_chunks<4>(a);
   scatter_add_chunks<1>(a);
 }

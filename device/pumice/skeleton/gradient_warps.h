@@ -222,6 +222,7 @@ PUMICE_DEVICE void gradient_with(const GradientArguments& arguments) {
       gather.copy(shared_address(shared) + stage_start(c));
     }
     copy_commit();
+    if (c + 1 == total) launch_next();   // all copies are under way
     if (c < kAhead) continue;
     sums.multiply_stage(shared + stage_start(c - kAhead));
     if (walk.left_of_offset() == 1) {

@@ -38,6 +38,7 @@ PUMICE_DEVICE void gather_pairs(const GradientArguments& arguments, const Offset
     barrier_arrive_after_copies(ring.full());
     ring.advance();
   }
+  launch_next();
 }
 
 /// Starts the products of a landed stage as one group.

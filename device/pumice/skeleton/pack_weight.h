@@ -107,11 +107,13 @@ PUMICE_DEVICE void pack_chunks(const PackWeightArguments& arguments) {
 }
 
 PUMICE_KERNEL void pack_weight(PUMICE_ARGUMENT(PackWeightArguments) arguments) {
+  wait_for_previous();
   pack_chunks(arguments);
 }
 
 /// Many weights at once, each by a row of the grid.
 PUMICE_KERNEL void pack_weights(PUMICE_ARGUMENT(PackWeightsArguments) arguments) {
+  wait_for_previous();
   pack_chunks(arguments.weight[block_index_y()]);
 }
 

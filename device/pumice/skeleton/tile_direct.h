@@ -183,6 +183,7 @@ template <TileSpec S> PUMICE_DEVICE void tile_direct(const TileArguments& argume
   for (int64_t i = block_index() + grid_size();; i += grid_size()) {
     DirectTile<S> tile(arguments, start, warp);
     tile.multiply_entries();
+    if (i >= tiles) launch_next();
     tile.store(warp);
     if (i >= tiles) return;
     start.run = arguments.map.tile_order[i];

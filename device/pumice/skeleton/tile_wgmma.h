@@ -48,6 +48,7 @@ PUMICE_DEVICE void gather_stages(const TileArguments& arguments, const TileStart
     ring.advance();
     if (walk.advance()) gather.enter(walk);
   }
+  launch_next();
 }
 
 /// Sums of one multiplying warpgroup.

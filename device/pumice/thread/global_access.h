@@ -21,16 +21,16 @@ template <int32_t kWords> PUMICE_DEVICE Words<kWords> read_only(const Words<kWor
 #if defined(__CUDACC__)
   Words<kWords> words;
   if constexpr (kWords == 4) {
-    asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
+    asm volatile(PUMICE_READ_ONLY_LOAD ".v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(words.word[0]), "=r"(words.word[1]), "=r"(words.word[2]),
                    "=r"(words.word[3])
                  : "l"(from));
   } else if constexpr (kWords == 2) {
-    asm volatile("ld.global.nc.v2.u32 {%0, %1}, [%2];"
+    asm volatile(PUMICE_READ_ONLY_LOAD ".v2.u32 {%0, %1}, [%2];"
                  : "=r"(words.word[0]), "=r"(words.word[1])
                  : "l"(from));
   } else {
-    asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(words.word[0]) : "l"(from));
+    asm volatile(PUMICE_READ_ONLY_LOAD ".u32 %0, [%1];" : "=r"(words.word[0]) : "l"(from));
   }
   return words;
 #else

@@ -47,6 +47,7 @@ std::string gradient_source(const GradientSpec& spec) {
       "static_assert(sizeof(pumice::GradientArguments) == {6});\n"
       "PUMICE_KERNEL void __launch_bounds__({5}, {7})\n"
       "{8}(PUMICE_ARGUMENT(pumice::GradientArguments) arguments) {{\n"
+      "  pumice::wait_for_previous();\n"
       "  pumice::gradient_{9}<kSpec>(arguments);\n"
       "}}\n",
       instruction_choice(spec.instruction, spec.tile_out), wgmma ? "wgmma" : "warps",
@@ -59,6 +60,7 @@ std::string sum_slots_source(ElementType output) {
       "#include <pumice/skeleton/sum_slots.h>\n"
       "static_assert(sizeof(pumice::SumSlotsArguments) == {});\n"
       "PUMICE_KERNEL void {}(PUMICE_ARGUMENT(pumice::SumSlotsArguments) arguments) {{\n"
+      "  pumice::wait_for_previous();\n"
       "  pumice::sum_slots<pumice::ElementType::{}>(arguments);\n"
       "}}\n",
       sizeof(SumSlotsArguments), kSumSlotsKernel, name_of(output));

@@ -41,6 +41,7 @@ struct SpecText {
     return fmt::format(
         "PUMICE_KERNEL void __launch_bounds__({0}, {1})\n"
         "{2}(PUMICE_ARGUMENT(pumice::{3}) arguments) {{\n"
+        "  pumice::wait_for_previous();\n"
         "  pumice::{4}<kSpec>(arguments);\n"
         "}}\n",
         threads, blocks, name, arguments, function == nullptr ? name : function);

@@ -81,6 +81,7 @@ std::string tile_source(const TileSpec& spec) {
       "static_assert(sizeof(pumice::TileArguments) == {5});\n"
       "PUMICE_KERNEL void __launch_bounds__({4}, {6})\n"
       "{7}(PUMICE_ARGUMENT(pumice::TileArguments) arguments) {{\n"
+      "  pumice::wait_for_previous();\n"
       "  pumice::{0}<kSpec>(arguments);\n"
       "}}\n",
       skeleton, print_spec(spec), fingerprint(spec), shared_bytes(spec), threads(spec),
@@ -95,9 +96,11 @@ std::string finish_source(ElementType output) {
       "static_assert(sizeof(pumice::FinishArguments) == {0});\n"
       "static_assert(sizeof(pumice::FinishPairsArguments) == {1});\n"
       "PUMICE_KERNEL void {2}(PUMICE_ARGUMENT(pumice::FinishArguments) arguments) {{\n"
+      "  pumice::wait_for_previous();\n"
       "  pumice::finish_partial<pumice::ElementType::{4}>(arguments);\n"
       "}}\n"
       "PUMICE_KERNEL void {3}(PUMICE_ARGUMENT(pumice::FinishPairsArguments) arguments) {{\n"
+      "  pumice::wait_for_previous();\n"
       "  pumice::finish_pairs<pumice::ElementType::{4}>(arguments);\n"
       "}}\n",
       sizeof(FinishArguments), sizeof(FinishPairsArguments), kFinishKernel, kFinishPairsKernel,
@@ -128,10 +131,12 @@ std::string depthwise_source(ElementType type) {
       "static_assert(sizeof(pumice::DepthwiseGradientArguments) == {1});\n"
       "PUMICE_KERNEL void __launch_bounds__({2})\n"
       "{3}(PUMICE_ARGUMENT(pumice::DepthwiseArguments) arguments) {{\n"
+      "  pumice::wait_for_previous();\n"
       "  pumice::depthwise<pumice::ElementType::{5}>(arguments);\n"
       "}}\n"
       "PUMICE_KERNEL void __launch_bounds__({2})\n"
       "{4}(PUMICE_ARGUMENT(pumice::DepthwiseGradientArguments) arguments) {{\n"
+      "  pumice::wait_for_previous();\n"
       "  pumice::depthwise_gradient<pumice::ElementType::{5}>(arguments);\n"
       "}}\n",
       sizeof(DepthwiseArguments), sizeof(DepthwiseGradientArguments), kDepthwiseThreads,
@@ -144,6 +149,7 @@ std::string depthwise_partial_source(ElementType type, Write write) {
       "static_assert(sizeof(pumice::DepthwiseArguments) == {0});\n"
       "PUMICE_KERNEL void __launch_bounds__({1})\n"
       "{2}(PUMICE_ARGUMENT(pumice::DepthwiseArguments) arguments) {{\n"
+      "  pumice::wait_for_previous();\n"
       "  pumice::depthwise<pumice::ElementType::{3}, pumice::Write::{4}>(arguments);\n"
       "}}\n",
       sizeof(DepthwiseArguments), kDepthwiseThreads, kDepthwiseKernel, name_of(type),

@@ -9,5 +9,6 @@ static_assert(pumice::shared_bytes(kSpec, 27) == 106832 && pumice::threads(kSpec
 static_assert(sizeof(pumice::GradientArguments) == 80);
 PUMICE_KERNEL void __launch_bounds__(128, 2)
 weight_gradient(PUMICE_ARGUMENT(pumice::GradientArguments) arguments) {
+  pumice::wait_for_previous();
   pumice::gradient_mma_sync<kSpec>(arguments);
 }

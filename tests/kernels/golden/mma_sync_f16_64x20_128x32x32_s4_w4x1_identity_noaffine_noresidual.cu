@@ -13,5 +13,6 @@ static_assert(pumice::shared_bytes(kSpec) == 40960 && pumice::threads(kSpec) == 
 static_assert(sizeof(pumice::TileArguments) == 176);
 PUMICE_KERNEL void __launch_bounds__(128, 1)
 tile_mma(PUMICE_ARGUMENT(pumice::TileArguments) arguments) {
+  pumice::wait_for_previous();
   pumice::tile_mma_sync<kSpec>(arguments);
 }

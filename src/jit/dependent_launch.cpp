@@ -1,0 +1,111 @@
+// Which kernels wait, and which launches may be early.
+#include "jit/dependent_launch.hpp"
+
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include <pumice/core/error.hpp>
+
+#include "core/cuda/context.hpp"
+#include "core/environment.hpp"
+
+namespace pumice::jit {
+namespace {
+
+constexpr int kOldestArchitecture = 90;
+/// Graphs keep the kind of a dependency since CUDA 12.3.
+constexpr int kOldestDriver = 12030;
+
+int number_of(std::string_view architecture) {
+  constexpr std::string_view kPrefix = "sm_";
+  int number = 0;
+  if (architecture.starts_with(kPrefix)) {
+    std::from_chars(architecture.data() + kPrefix.size(), architecture.data() + architecture.size(),
+                    number);
+  }
+  return number;
+}
+
+/// The node that all work enqueued next depends on, alone; null where nothing is recorded, or it
+/// depends on none or on several.
+struct Frontier {
+  std::uint64_t recording = 0;
+  cuda::GraphNodeHandle node = nullptr;
+};
+
+Frontier frontier_of(StreamView stream) {
+  const cuda::Driver& driver = cuda::driver();
+  if (stream.native == nullptr || driver.cuStreamGetCaptureInfo_v3 == nullptr) return {};
+  int state = cuda::kCaptureNone;
+  Frontier frontier;
+  const cuda::GraphNodeHandle* nodes = nullptr;
+  const void* edges = nullptr;   // asked for, or the driver refuses where one is not a plain one
+  std::size_t count = 0;
+  PUMICE_CUDA(cuStreamGetCaptureInfo_v3(cuda::handle_of(stream), &state, &frontier.recording,
+                                        nullptr, &nodes, &edges, &count));
+  if (state == cuda::kCaptureNone || count != 1) return {};
+  frontier.node = nodes[0];
+  return frontier;
+}
+
+/// The last kernel of ours that this thread recorded. Where a thread records into two streams by
+/// turns, kernels are launched as always.
+Frontier& last_recorded() {
+  thread_local Frontier last;
+  return last;
+}
+
+}   // namespace
+
+DependentLaunch parse_dependent_launch(std::string_view text) {
+  if (text.empty()) return DependentLaunch::off;
+  constexpr std::array<std::pair<std::string_view, DependentLaunch>, 4> kNames{
+      {{"off", DependentLaunch::off},
+       {"wait", DependentLaunch::wait},
+       {"once", DependentLaunch::once},
+       {"end", DependentLaunch::end}}};
+  for (const auto& [name, value] : kNames) {
+    if (text == name) return value;
+  }
+  PUMICE_EXPECTS(false, "PUMICE_DEPENDENT_LAUNCH = \"", text, "\": it is off, wait, once or end");
+  return DependentLaunch::off;
+}
+
+DependentLaunch dependent_launch() {
+  static const DependentLaunch value = parse_dependent_launch(environment::dependent_launch());
+  return value;
+}
+
+bool waits(const Source& source, std::string_view architecture, DependentLaunch how) {
+  return how != DependentLaunch::off && source.waits &&
+         number_of(architecture) >= kOldestArchitecture;
+}
+
+Source dependent_source(const Source& source, std::string_view architecture, DependentLaunch how) {
+  Source made = source;
+  if (waits(source, architecture, how)) {
+    made.options.push_back("--define-macro=PUMICE_DEPENDENT_LAUNCH=" +
+                           std::to_string(static_cast<int>(how)));
+  }
+  return made;
+}
+
+namespace detail {
+
+bool follows_recorded(StreamView stream) {
+  if (cuda::driver_state().version < kOldestDriver) return false;
+  const Frontier now = frontier_of(stream);
+  const Frontier& last = last_recorded();
+  return now.node != nullptr && now.node == last.node && now.recording == last.recording;
+}
+
+void note_recorded(StreamView stream) {
+  last_recorded() = frontier_of(stream);
+}
+
+}   // namespace detail
+
+}   // namespace pumice::jit

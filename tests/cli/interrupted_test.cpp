@@ -1,0 +1,63 @@
+// Ctrl-C ends a command with its sentence, whatever another thread does about signals meanwhile.
+#include "cli/interrupted.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "program.hpp"
+
+namespace pumice::cli {
+namespace {
+
+class InterruptedTest : public test::ProgramTest {};
+
+void wait_for_ctrl_c(const char* marker) {
+  (void)!::write(STDOUT_FILENO, marker, std::strlen(marker));
+  sleep(20);
+}
+
+TEST_F(InterruptedTest, SaysItsSentence) {
+  const auto [shown, status] = shown_on_a_terminal(
+      [] {
+        SaysAtInterrupt stopped("stopped, and nothing is kept");
+        stopped.say("stopped, and half is kept");
+        wait_for_ctrl_c("working");
+      },
+      "working");
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT) << shown;
+  EXPECT_NE(shown.find("pumice: stopped, and half is kept\r\n"), std::string::npos) << shown;
+}
+
+TEST_F(InterruptedTest, SaysItWhereAnotherThreadDiscardsSignalsAsACompilerThatBeginsDoes) {
+  for (int time = 0; time < 10; ++time) {
+    const auto [shown, status] = shown_on_a_terminal(
+        [] {
+          const SaysAtInterrupt stopped("stopped, and nothing is kept");
+          std::thread([] {
+            for (;;)
+              std::signal(SIGINT, SIG_IGN);
+          }).detach();
+          wait_for_ctrl_c("compiling");
+        },
+        "compiling");
+    ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT) << shown;
+    ASSERT_NE(shown.find("pumice: stopped, and nothing is kept"), std::string::npos) << shown;
+  }
+}
+
+TEST_F(InterruptedTest, LeavesNoProcessAndNoHandlerBehind) {
+  const auto before = std::signal(SIGINT, SIG_DFL);
+  { const SaysAtInterrupt stopped("stopped"); }
+  EXPECT_EQ(std::signal(SIGINT, before), SIG_DFL);
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "a child is left";
+  EXPECT_EQ(errno, ECHILD);
+}
+
+}   // namespace
+}   // namespace pumice::cli

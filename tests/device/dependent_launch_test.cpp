@@ -1,0 +1,102 @@
+// Every kernel of coordinates, maps and operators, compiled for dependent launches, waits before it
+// touches memory; without them no kernel says anything of them. Those of specifications:
+// tests/kernels/spec_compile_test.cpp.
+// Covers wait_for_previous and launch_next of device/pumice/platform_cuda.h.
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "coords/cuda/sources.hpp"
+#include "formats/cuda/sources.hpp"
+#include "graphs/cuda/sources.hpp"
+#include "jit/dependent_launch.hpp"
+#include "jit/nvrtc_support.hpp"
+#include "maps/cuda/sources.hpp"
+#include "ops/cuda/sources.hpp"
+#include "support/ptx.hpp"
+
+namespace pumice::test {
+namespace {
+
+using jit::DependentLaunch;
+
+std::string ptx_for(const jit::Source& source, const char* architecture, DependentLaunch how) {
+  const std::string number = std::string(architecture).substr(3);
+  return ptx_of(jit::dependent_source(source, architecture, how), "compute_" + number);
+}
+
+std::vector<std::span<const jit::KernelGroup>> all_groups() {
+  return {cuda::coords_kernels(), cuda::maps_kernels(), cuda::graphs_kernels(),
+          cuda::formats_kernels(), cuda::ops_kernels()};
+}
+
+TEST(DeviceKernelsCompile, ToKernelsThatWaitFirstOfAll) {
+  PUMICE_NEEDS_NVRTC();
+  if (!compiles_for(90)) GTEST_SKIP() << "this NVRTC does not compile for sm_90";
+  for (const auto& groups : all_groups()) {
+    for (const jit::KernelGroup& group : groups) {
+      EntryCount count;
+      const std::string ptx = ptx_for(group.source, "sm_90a", DependentLaunch::once);
+      EXPECT_EQ(complaint_about_waiting(ptx, &count), "") << group.source.name;
+      EXPECT_EQ(count.entries, static_cast<int>(group.kernels.size())) << group.source.name;
+      EXPECT_EQ(count.triggers, count.entries) << group.source.name;
+    }
+  }
+}
+
+TEST(DeviceKernelsCompile, WithoutDependentLaunchesAsIfThereWereNone) {
+  PUMICE_NEEDS_NVRTC();
+  const jit::Source& source = cuda::coords_kernels().back().source;   // a small one
+  for (const auto& [number, architecture] : {std::pair{80, "sm_80"}, {90, "sm_90a"}}) {
+    if (!compiles_for(number)) continue;
+    const std::string ptx = ptx_for(source, architecture, DependentLaunch::off);
+    EXPECT_EQ(ptx.find("griddepcontrol"), std::string::npos) << architecture;
+    EXPECT_NE(complaint_about_waiting(ptx), "") << architecture;
+  }
+  if (!compiles_for(80)) return;
+  // Devices before sm_90 do not have it; whoever defines the macro for them gets the same kernel.
+  jit::Source told = source;
+  told.options = jit::dependent_source(source, "sm_90a", DependentLaunch::end).options;
+  ASSERT_EQ(told.options.size(), 1u);
+  EXPECT_EQ(ptx_of(told, "compute_80"), ptx_for(source, "sm_80", DependentLaunch::end));
+}
+
+/// The complaint about a kernel of these lines.
+std::string complaint_about(const std::string& lines) {
+  return complaint_about_waiting(".visible .entry one(\n\t.param .b64 one_param_0\n)\n{\n" + lines +
+                                 "\tret;\n}\n");
+}
+
+TEST(WaitingKernels, AreRefusedWhereAnythingComesBeforeTheWait) {
+  const std::string harmless =
+      "\t.reg .b32 %r<3>;\n\tld.param.b64 %rd1, [one_param_0];\n"
+      "\tmov.u32 %r1, %ctaid.x;\n\tshl.b32 %r2, %r1, 5;\n";
+  const std::string wait = "\t// begin inline asm\n\tgriddepcontrol.wait;\n\t// end inline asm\n";
+  const std::string work = "\tld.global.b32 %r1, [%rd1];\n\tst.global.b32 [%rd1], %r1;\n";
+  EXPECT_EQ(complaint_about(harmless + wait + work), "");
+  EXPECT_EQ(complaint_about(harmless + work + wait),
+            "one does something before it waits: ld.global.b32 %r1, [%rd1];");
+  for (const char* line :
+       {"ld.b32 %r1, [%rd1];", "st.shared.b32 [%r1], %r2;", "atom.global.add.u32 %r1, [%rd1], %r2;",
+        "red.global.add.f32 [%rd1], %f1;", "cp.async.cg.shared.global [%r1], [%rd1], 16;",
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], %r2, "
+        "[%r1];",
+        "@%p1 bra $L__BB0_2;", "bra.uni $L__BB0_2;", "$L__BB0_2:", "@%p1 ret;", "ret;", "exit;",
+        "bar.sync 0;", "call.uni (), f, ();", "@%p1 griddepcontrol.wait;",
+        "prefetch.global.L2 [%rd1];"}) {
+    EXPECT_EQ(complaint_about(harmless + "\t" + line + "\n" + wait + work),
+              std::string("one does something before it waits: ") + line);
+  }
+  EXPECT_NE(complaint_about(harmless), "");
+  EXPECT_EQ(complaint_about(wait + "\tld.global.nc.b32 %r1, [%rd1];\n"),
+            "one reads what another kernel may be writing as constant: "
+            "ld.global.nc.b32 %r1, [%rd1];");
+  EXPECT_EQ(complaint_about("\tgriddepcontrol.launch_dependents;\n" + wait),
+            "one lets the next grid in before it has waited: griddepcontrol.launch_dependents;");
+}
+
+}   // namespace
+}   // namespace pumice::test

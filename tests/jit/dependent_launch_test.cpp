@@ -1,0 +1,223 @@
+// Which kernels wait for the grid before them, and which launches may be early. Run with every
+// value of PUMICE_DEPENDENT_LAUNCH on the fake driver (tests/CMakeLists.txt); results on any
+// device.
+#include "jit/dependent_launch.hpp"
+
+#include <dlfcn.h>
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <pumice/core/copy.hpp>
+#include <pumice/core/error.hpp>
+#include <pumice/core/stream.hpp>
+#include <pumice/core/tensor.hpp>
+
+#include "core/cuda/context.hpp"
+#include "core/cuda/graph.hpp"
+#include "core/environment.hpp"
+#include "jit/launch.hpp"
+#include "jit/module.hpp"
+#include "launch_kernels.hpp"
+#include "nvrtc_support.hpp"
+#include "support/gpu.hpp"
+#include "support/message_of.hpp"
+
+namespace pumice::jit {
+namespace {
+
+using test::kGpu;
+
+TEST(DependentLaunch, IsOneOfFourWords) {
+  EXPECT_EQ(parse_dependent_launch(""), DependentLaunch::off);
+  EXPECT_EQ(parse_dependent_launch("off"), DependentLaunch::off);
+  EXPECT_EQ(parse_dependent_launch("wait"), DependentLaunch::wait);
+  EXPECT_EQ(parse_dependent_launch("once"), DependentLaunch::once);
+  EXPECT_EQ(parse_dependent_launch("end"), DependentLaunch::end);
+  EXPECT_EQ(test::message_of([] { (void)parse_dependent_launch("1"); }),
+            "PUMICE_DEPENDENT_LAUNCH = \"1\": it is off, wait, once or end");
+}
+
+TEST(DependentLaunch, IsAnOptionOfKernelsThatWaitWhereDevicesHaveIt) {
+  const Source source = test::launch_source();
+  const auto options = [](const Source& of, const char* architecture, DependentLaunch how) {
+    return dependent_source(of, architecture, how).options;
+  };
+  const std::vector<std::string> none;
+  EXPECT_EQ(options(source, "sm_90a", DependentLaunch::off), none);
+  EXPECT_EQ(options(source, "sm_89", DependentLaunch::once), none);
+  for (const char* architecture : {"sm_90a", "sm_100", "sm_120"}) {
+    EXPECT_EQ(options(source, architecture, DependentLaunch::wait),
+              std::vector<std::string>{"--define-macro=PUMICE_DEPENDENT_LAUNCH=1"});
+    EXPECT_TRUE(waits(source, architecture, DependentLaunch::wait));
+    EXPECT_FALSE(waits(source, architecture, DependentLaunch::off));
+  }
+  Source other = source;
+  other.waits = false;
+  EXPECT_EQ(options(other, "sm_90a", DependentLaunch::once), none);
+  EXPECT_FALSE(waits(other, "sm_90a", DependentLaunch::once));
+}
+
+TEST(DependentLaunch, LeavesTheDigestAloneWhereItIsOffAndChangesItElsewhere) {
+  const Source source = test::launch_source();
+  std::vector<std::string> digests;
+  for (const auto how :
+       {DependentLaunch::off, DependentLaunch::wait, DependentLaunch::once, DependentLaunch::end}) {
+    const std::string digest =
+        hexadecimal(source_digest(dependent_source(source, "sm_90a", how), "sm_90a"));
+    for (const std::string& other : digests)
+      EXPECT_NE(digest, other);
+    digests.push_back(digest);
+  }
+  EXPECT_EQ(digests.front(), hexadecimal(source_digest(source, "sm_90a")));
+}
+
+/// What the fake driver says of this thread's launches since the last call.
+std::string launches_so_far() {
+  void* const driver = dlopen(environment::cuda_driver().c_str(), RTLD_NOW | RTLD_NOLOAD);
+  auto* const ask =
+      reinterpret_cast<const char* (*)()>(dlsym(driver, "pumice_fake_driver_launches"));
+  return ask();
+}
+
+/// Forgets the launches so far; a device tells nothing of them.
+void forget_launches() {
+  if (test::on_emulator()) (void)launches_so_far();
+}
+
+/// That launches since then were early where `launches` has an 'o', and the setting is on.
+void expect_launches(std::string launches) {
+  if (!test::on_emulator()) return;
+  if (dependent_launch() == DependentLaunch::off) launches.assign(launches.size(), '.');
+  EXPECT_EQ(launches_so_far(), launches);
+}
+
+/// y += x, of a million ones, on streams that are given.
+class Adder {
+ public:
+  explicit Adder(const Stream& stream, bool waits = true) {
+    Source source = test::launch_source();
+    source.waits = waits;
+    if (!waits) source.text += "// by itself\n";
+    kernel_ = load(kGpu, source).kernel("saxpy");
+    x_ = Tensor::full(Shape{kSize}, DType::f32, 1, stream);
+    y_ = Tensor::zeros(Shape{kSize}, DType::f32, stream);
+  }
+  void add(const Stream& stream) {
+    const test::SaxpyArguments arguments{1, x_.data<float>(), y_.data<float>(), kSize};
+    launch(kernel_, {.blocks = (kSize + 255) / 256, .threads = 256}, stream, arguments);
+  }
+  /// As a library that is not ours launches.
+  void add_as_another(const Stream& stream) {
+    const test::SaxpyArguments arguments{1, x_.data<float>(), y_.data<float>(), kSize};
+    void* list[] = {const_cast<test::SaxpyArguments*>(&arguments)};
+    const cuda::LaunchConfig config{
+        .grid_x = (kSize + 255) / 256, .block_x = 256, .stream = cuda::handle_of(stream)};
+    PUMICE_CUDA(cuLaunchKernelEx(
+        &config, reinterpret_cast<cuda::FunctionHandle>(kernel_.loaded().handle), list, nullptr));
+  }
+  void clear(const Stream& stream) { fill_async(y_.view(), 0, stream); }
+  /// How many elements are not `expected`.
+  int wrong(const Stream& stream, float expected) const {
+    int count = 0;
+    const Tensor here = copy_to_host(y_, stream);
+    for (const float value : here.span<float>())
+      count += value != expected ? 1 : 0;
+    return count;
+  }
+
+ private:
+  static constexpr std::int64_t kSize = 1 << 20;
+  Kernel kernel_;
+  Tensor x_, y_;
+};
+
+TEST(DependentLaunchGpu, OfAChainOfRecordedKernelsAddsUp) {
+  PUMICE_NEEDS_GPU();
+  PUMICE_NEEDS_NVRTC();
+  const Stream stream(kGpu);
+  Adder adder(stream);
+  forget_launches();
+  constexpr int kLaunches = 40;
+  const cuda::Graph graph = cuda::Graph::capture(stream, [&] {
+    for (int i = 0; i < kLaunches; ++i)
+      adder.add(stream);
+  });
+  expect_launches("." + std::string(kLaunches - 1, 'o'));
+  for (int round = 1; round <= 5; ++round) {
+    graph.launch();
+    EXPECT_EQ(adder.wrong(stream, static_cast<float>(round * kLaunches)), 0) << round;
+  }
+}
+
+TEST(DependentLaunchGpu, ComesRightAfterKernelsOfOursAlone) {
+  PUMICE_NEEDS_GPU();
+  PUMICE_NEEDS_NVRTC();
+  const Stream stream(kGpu);
+  Adder adder(stream), by_itself(stream, false);
+  forget_launches();
+  const cuda::Graph graph = cuda::Graph::capture(stream, [&] {
+    adder.clear(stream);            // a fill
+    adder.add(stream);              // after a fill
+    adder.add(stream);              // early
+    adder.clear(stream);            // a fill
+    adder.add(stream);              // after a fill
+    adder.add(stream);              // early
+    adder.add_as_another(stream);   // of whom nobody knows whether it waits
+    adder.add(stream);              // after it
+    by_itself.add(stream);          // does not wait by itself
+    adder.add(stream);              // early, for the one before it came in its turn
+    adder.add(stream);              // early
+  });
+  expect_launches("..o..o...oo");
+  graph.launch();
+  graph.launch();
+  EXPECT_EQ(adder.wrong(stream, 6), 0);
+  EXPECT_EQ(by_itself.wrong(stream, 2), 0);
+}
+
+TEST(DependentLaunchGpu, OutsideOfRecordingsIsNone) {
+  PUMICE_NEEDS_GPU();
+  PUMICE_NEEDS_NVRTC();
+  const Stream stream(kGpu);
+  Adder adder(stream);
+  forget_launches();
+  for (int i = 0; i < 3; ++i)
+    adder.add(stream);
+  const cuda::Graph graph = cuda::Graph::capture(stream, [&] { adder.add(stream); });
+  expect_launches("....");
+  graph.launch();
+  EXPECT_EQ(adder.wrong(stream, 4), 0);
+}
+
+TEST(DependentLaunchGpu, KnowsRecordingsApart) {
+  PUMICE_NEEDS_GPU();
+  PUMICE_NEEDS_NVRTC();
+  const Stream first(kGpu), second(kGpu);
+  Adder one(first), two(second);
+  first.wait();
+  second.wait();
+  forget_launches();
+  std::vector<cuda::Graph> graphs;
+  graphs.push_back(cuda::Graph::capture(first, [&] {
+    one.add(first);
+    one.add(first);   // early
+    const cuda::RelaxedCapture relaxed;
+    graphs.push_back(cuda::Graph::capture(second, [&] {
+      two.add(second);
+      two.add(second);   // early
+    }));
+    one.add(first);   // of another recording than the last
+    one.add(first);   // early
+  }));
+  expect_launches(".o.o.o");
+  for (const cuda::Graph& graph : graphs)
+    graph.launch();
+  EXPECT_EQ(one.wrong(first, 4), 0);
+  EXPECT_EQ(two.wrong(second, 2), 0);
+}
+
+}   // namespace
+}   // namespace pumice::jit
