@@ -103,6 +103,7 @@ bool is_capturing(cuda::StreamHandle stream) {
 std::atomic<unsigned long> enqueued_so_far = 0;
 /// A letter for each of them, of this thread.
 thread_local std::string launches;
+std::atomic<unsigned long> waited_so_far = 0;
 
 void enqueue(cuda::StreamHandle stream, Work work, bool overlaps) {
   ++enqueued_so_far;
@@ -157,6 +158,11 @@ const char* pumice_fake_driver_launches() {
   return said.c_str();
 }
 
+/// How often the host waited for a stream.
+unsigned long pumice_fake_driver_waited() {
+  return waited_so_far;
+}
+
 Result cuStreamCreate(StreamHandle* stream, unsigned) {
   auto* const made = new pumice::fake::Stream;
   const std::lock_guard lock(live_streams().mutex);
@@ -174,6 +180,7 @@ Result cuStreamDestroy_v2(StreamHandle stream) {
   return kSuccess;
 }
 Result cuStreamSynchronize(StreamHandle stream) {
+  ++waited_so_far;
   if (behaviour() == "fault") return 700;
   return pumice::fake::is_capturing(stream) ? 900 : kSuccess;
 }

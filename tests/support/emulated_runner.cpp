@@ -24,6 +24,7 @@
 #include <pumice/formats/tiles.h>
 #include <pumice/graphs/balance.h>
 #include <pumice/grid/fill.h>
+#include <pumice/grid/gather.h>
 #include <pumice/grid/radix_sort.h>
 #include <pumice/grid/upload.h>
 #include <pumice/maps/match.h>
@@ -90,7 +91,7 @@ const std::map<std::string_view, EmulatedKernel>& kernels() {
       PUMICE_EMULATED(write_block_cells),  PUMICE_EMULATED(write_cells),
       PUMICE_EMULATED(write_kept_ranks),   PUMICE_EMULATED(write_kept_rows),
       PUMICE_EMULATED(write_occupied),     PUMICE_EMULATED(write_pairs),
-      PUMICE_EMULATED(write_words),
+      PUMICE_EMULATED(write_words),        PUMICE_EMULATED(gather_words),
   };
   return all;
 }

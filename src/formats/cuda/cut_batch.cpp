@@ -15,6 +15,10 @@
 namespace pumice::cuda {
 namespace {
 
+std::int64_t tiles_of(const CutTask& task) {
+  return task.splits == 0 ? 0 : task.tile_capacity;
+}
+
 int split_key_bits(std::int64_t volume, int splits) {
   return static_cast<int>(std::min<std::int64_t>(ceil_of(volume, splits), kMaskKeyBits));
 }
@@ -123,7 +127,8 @@ void CutBatchBuilder::add_tiles(const CutRequest& request, CutTask& task, CutMap
       options.splits * ceil_of(request.map.out.rows.capacity, options.tile_rows);
   const std::int64_t entries =
       options.entry_capacity > 0 ? options.entry_capacity : tiles * ceil_of(volume, options.splits);
-  PUMICE_EXPECTS(entries <= std::numeric_limits<std::int32_t>::max(), request.map.name,
+  constexpr std::int64_t kMostEntries = std::numeric_limits<std::int32_t>::max();
+  PUMICE_EXPECTS(entries <= kMostEntries || memory_ == CutMemory::counted, request.map.name,
                  ": room for ", entries,
                  " entries of tiles; the most is 2147483647, so give a smaller capacity");
   const std::int64_t blocks = options.tile_rows / kBlockRows;
@@ -131,7 +136,7 @@ void CutBatchBuilder::add_tiles(const CutRequest& request, CutTask& task, CutMap
   task.tile_rows = options.tile_rows;
   take_order(request, task, scratch);
   task.tile_capacity = tiles;
-  task.entry_capacity = entries;
+  task.entry_capacity = std::min(entries, kMostEntries);
   task.tile_site = status_site(request.map.name + ": tiles");
   task.entry_site = status_site(request.map.name + ": entries of tiles");
 
@@ -142,52 +147,66 @@ void CutBatchBuilder::add_tiles(const CutRequest& request, CutTask& task, CutMap
   task.tile_entries = scratch.tile_entries.data();
   task.entry_begin = scratch.entry_begin.data();
 
+  scratch.is_centred = request.is_centred;
   cut.tile_order_ = runner_.make<TileRun>(tiles);
-  cut.entry_ = runner_.make<TileEntry>(entries);
-  cut.mirrored_ = runner_.make<TileEntry>(request.is_centred ? entries : 0);
-  cut.in_row_ = runner_.make<std::int32_t>(entries * options.tile_rows);
   cut.out_row_ = runner_.make<std::int32_t>(tiles * options.tile_rows);
   task.tile_order = cut.tile_order_.data();
-  task.entry = cut.entry_.data();
-  task.mirrored = cut.mirrored_.data();
-  task.in_row = cut.in_row_.data();
   task.out_row = cut.out_row_.data();
   task.tile_count = cut.counts_.data();
   task.entry_count = cut.counts_.data() + 1;
-  cut.entries_ = {task.entry_count, entries};
   cut.tiles_ = {.tile_order = task.tile_order,
-                .entry = task.entry,
-                .in_row = task.in_row,
                 .out_row = task.out_row,
                 .tiles = {task.tile_count, tiles},
                 .in_rows = request.map.in.rows,
                 .out_rows = request.map.out.rows,
                 .tile_rows = task.tile_rows,
                 .offsets = task.map.relation.window.volume};
+  if (memory_ == CutMemory::given) make_entries(task, cut, entries, request.is_centred);
+}
+
+void CutBatchBuilder::make_entries(CutTask& task, CutMap& cut, std::int64_t entries,
+                                   bool is_centred) {
+  cut.entry_ = runner_.make<TileEntry>(entries);
+  cut.mirrored_ = runner_.make<TileEntry>(is_centred ? entries : 0);
+  cut.in_row_ = runner_.make<std::int32_t>(entries * task.tile_rows);
+  task.entry_capacity = entries;
+  task.entry = cut.entry_.data();
+  task.mirrored = cut.mirrored_.data();
+  task.in_row = cut.in_row_.data();
+  cut.entries_ = {task.entry_count, entries};
+  cut.tiles_.entry = task.entry;
+  cut.tiles_.in_row = task.in_row;
 }
 
 void CutBatchBuilder::add_pairs(const CutRequest& request, CutTask& task, CutMap& cut,
                                 Scratch& scratch) {
   const std::int64_t volume = request.map.window->volume();
   const std::int64_t rows = request.map.out.rows.capacity;
-  const std::int64_t pairs =
-      request.pairs->pair_capacity > 0 ? request.pairs->pair_capacity : rows * volume;
+  // No row of either side has an offset twice.
+  const std::int64_t most = std::min(request.map.in.rows.capacity, rows) * volume;
+  const std::int64_t pairs = request.pairs->pair_capacity > 0 ? request.pairs->pair_capacity : most;
   scratch.tile_pairs = runner_.make<std::uint32_t>(volume * ceil_of(rows, kPairThreads));
   cut.offset_begin_ = runner_.make<std::int64_t>(volume + 1);
-  cut.pair_in_ = runner_.make<std::int32_t>(pairs);
-  cut.pair_out_ = runner_.make<std::int32_t>(pairs);
   task.tile_pairs = scratch.tile_pairs.data();
   task.offset_begin = cut.offset_begin_.data();
-  task.pair_in = cut.pair_in_.data();
-  task.pair_out = cut.pair_out_.data();
   task.pair_count = cut.counts_.data() + 2;
   task.pair_capacity = pairs;
   task.pair_site = status_site(request.map.name + ": pairs");
   cut.pairs_ = {.offset_begin = task.offset_begin,
-                .in = task.pair_in,
-                .out = task.pair_out,
                 .pairs = {task.pair_count, pairs},
                 .offsets = task.map.relation.window.volume};
+  if (memory_ == CutMemory::given) make_pairs(task, cut, pairs);
+}
+
+void CutBatchBuilder::make_pairs(CutTask& task, CutMap& cut, std::int64_t pairs) {
+  cut.pair_in_ = runner_.make<std::int32_t>(pairs);
+  cut.pair_out_ = runner_.make<std::int32_t>(pairs);
+  task.pair_in = cut.pair_in_.data();
+  task.pair_out = cut.pair_out_.data();
+  task.pair_capacity = pairs;
+  cut.pairs_.in = task.pair_in;
+  cut.pairs_.out = task.pair_out;
+  cut.pairs_.pairs.capacity = pairs;
 }
 
 void CutBatchBuilder::launch(const char* kernel, int threads, const BlocksOf& blocks) {
@@ -232,32 +251,47 @@ template <class Key> void CutBatchBuilder::search_and_sort(FillList& fill) {
     task.sorted = scratch_of(task).order->sorted;
 }
 
-void CutBatchBuilder::make_tiles() {
-  const auto tiles = [](const CutTask& task) { return task.splits == 0 ? 0 : task.tile_capacity; };
-  launch("mask_tiles", kTileThreads, tiles);
-  runner_.run(formats_kernel("plan_tiles"), {.blocks = tasks(), .threads = kPlanThreads}, batch_);
-  launch("fill_tiles", kTileThreads, tiles);
+bool CutBatchBuilder::any_tiles() const {
+  return std::ranges::any_of(tasks_of(batch_), [](const CutTask& task) { return task.splits > 0; });
 }
 
-void CutBatchBuilder::make_pairs() {
-  const auto tiles = [&](const CutTask& task) {
-    return task.pair_count == nullptr ? 0 : ceil_of(out_of(task).rows.capacity, kPairThreads);
-  };
-  launch("count_pairs", kPairThreads, tiles);
+bool CutBatchBuilder::any_pairs() const {
+  return std::ranges::any_of(tasks_of(batch_),
+                             [](const CutTask& task) { return task.pair_count != nullptr; });
+}
+
+std::int64_t CutBatchBuilder::pair_tiles_of(const CutTask& task) const {
+  return task.pair_count == nullptr ? 0 : ceil_of(out_of(task).rows.capacity, kPairThreads);
+}
+
+void CutBatchBuilder::plan_tiles() {
+  if (!any_tiles()) return;
+  launch("mask_tiles", kTileThreads, tiles_of);
+  runner_.run(formats_kernel("plan_tiles"), {.blocks = tasks(), .threads = kPlanThreads}, batch_);
+}
+
+void CutBatchBuilder::fill_tiles() {
+  if (any_tiles()) launch("fill_tiles", kTileThreads, tiles_of);
+}
+
+void CutBatchBuilder::count_pairs() {
+  if (!any_pairs()) return;
+  launch("count_pairs", kPairThreads, [&](const CutTask& task) { return pair_tiles_of(task); });
   launch("sum_pairs", kPairThreads, [](const CutTask& task) {
     return task.pair_count == nullptr ? 0 : std::int64_t{task.map.relation.window.volume};
   });
-  launch("write_pairs", kPairThreads, tiles);
 }
 
-std::vector<CutMap> CutBatchBuilder::build() {
+void CutBatchBuilder::write_pairs() {
+  if (!any_pairs()) return;
+  launch("write_pairs", kPairThreads, [&](const CutTask& task) { return pair_tiles_of(task); });
+}
+
+void CutBatchBuilder::search_and_order() {
   batch_.status = runner_.status();
   std::ranges::copy(search_.sets(), batch_.set);
   FillList fill;
   search_.zero(fill);
-  const auto any = [&](const auto& wanted) {
-    return std::ranges::any_of(tasks_of(batch_), wanted);
-  };
   const bool has_short_keys =
       std::ranges::all_of(rooms_, [](const SortRoom& room) { return room.bits <= 32; });
   if (rooms_.empty()) {
@@ -269,8 +303,56 @@ std::vector<CutMap> CutBatchBuilder::build() {
   } else {
     search_and_sort<std::uint64_t>(fill);
   }
-  if (any([](const CutTask& task) { return task.splits > 0; })) make_tiles();
-  if (any([](const CutTask& task) { return task.pair_count != nullptr; })) make_pairs();
+}
+
+std::vector<CutMap> CutBatchBuilder::build() {
+  PUMICE_ENSURES(memory_ == CutMemory::given, "cuts are built before they are counted");
+  search_and_order();
+  plan_tiles();
+  fill_tiles();
+  count_pairs();
+  write_pairs();
+  return std::move(cuts_);
+}
+
+void CutBatchBuilder::count(CountReader& reader) {
+  search_and_order();
+  plan_tiles();
+  count_pairs();
+  for (const CutTask& task : tasks_of(batch_)) {
+    Scratch& scratch = scratch_of(task);
+    if (task.splits > 0) {
+      scratch.tile_word = reader.add(task.tile_count);
+      scratch.entry_word = reader.add(task.entry_count);
+    }
+    if (task.pair_count != nullptr) scratch.pair_word = reader.add(task.pair_count);
+  }
+}
+
+bool CutBatchBuilder::fits(std::span<const std::int64_t> counts) const {
+  return std::ranges::all_of(tasks_of(batch_), [&](const CutTask& task) {
+    const Scratch& scratch = scratch_of(task);
+    return (task.splits == 0 || (counts[scratch.tile_word] <= task.tile_capacity &&
+                                 counts[scratch.entry_word] <= task.entry_capacity)) &&
+           (task.pair_count == nullptr || counts[scratch.pair_word] <= task.pair_capacity);
+  });
+}
+
+std::vector<CutMap> CutBatchBuilder::write(const KnownCounts& known) {
+  for (std::size_t i = 0; i < cuts_.size(); ++i) {
+    CutTask& task = batch_.task[i];
+    CutMap& cut = cuts_[i];
+    const Scratch& scratch = scratch_[i];
+    if (task.splits > 0) {
+      make_entries(task, cut, known.words[scratch.entry_word], scratch.is_centred);
+      cut.tiles_.tiles.capacity = known.words[scratch.tile_word];
+      cut.tiles_.in_rows = known.rows(cut.tiles_.in_rows);
+      cut.tiles_.out_rows = known.rows(cut.tiles_.out_rows);
+    }
+    if (task.pair_count != nullptr) make_pairs(task, cut, known.words[scratch.pair_word]);
+  }
+  fill_tiles();
+  write_pairs();
   return std::move(cuts_);
 }
 

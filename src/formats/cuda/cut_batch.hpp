@@ -9,13 +9,19 @@
 
 #include "coords/cuda/fill_list.hpp"
 #include "coords/cuda/radix_sort.hpp"
+#include "formats/cuda/counted_cuts.hpp"
 #include "formats/cuda/cut_maps.hpp"
 
 namespace pumice::cuda {
 
+/// When what a cut leads to gets its memory: at once, in the room that the request says, or when
+/// the host knows how much there is of everything.
+enum class CutMemory : unsigned char { given, counted };
+
 class CutBatchBuilder {
  public:
-  explicit CutBatchBuilder(jit::KernelRunner& runner) : runner_(runner), search_(runner) {}
+  explicit CutBatchBuilder(jit::KernelRunner& runner, CutMemory memory = CutMemory::given)
+      : runner_(runner), memory_(memory), search_(runner) {}
 
   /// Whether there is room for another request's task, sets and sort.
   bool takes(const CutRequest& request) const;
@@ -24,6 +30,12 @@ class CutBatchBuilder {
   std::shared_ptr<OrderedMap> add(const CutRequest& request);
   /// Enqueues everything; cuts in the order in which they were added.
   std::vector<CutMap> build();
+  /// The same in two steps, for CutMemory::counted: all that counts, with the words that the host
+  /// is to know, and all that comes once it knows them. Between the two, whether there is room for
+  /// what was counted.
+  void count(CountReader& reader);
+  bool fits(std::span<const std::int64_t> counts) const;
+  std::vector<CutMap> write(const KnownCounts& known);
 
  private:
   /// What only the build needs.
@@ -35,6 +47,11 @@ class CutBatchBuilder {
     Buffer<std::int32_t> tile_entries{};
     Buffer<std::int32_t> entry_begin{};
     Buffer<std::uint32_t> tile_pairs{};
+    bool is_centred = false;
+    // Of the words that a reader brings, those that say how many there are.
+    std::size_t tile_word = 0;
+    std::size_t entry_word = 0;
+    std::size_t pair_word = 0;
   };
   using BlocksOf = std::function<std::int64_t(const CutTask&)>;
 
@@ -43,6 +60,9 @@ class CutBatchBuilder {
     return search_.sets()[static_cast<std::size_t>(task.map.out_set)];
   }
   Scratch& scratch_of(const CutTask& task) {
+    return scratch_[static_cast<std::size_t>(&task - batch_.task)];
+  }
+  const Scratch& scratch_of(const CutTask& task) const {
     return scratch_[static_cast<std::size_t>(&task - batch_.task)];
   }
   /// The number of a task of the same map; -1: there is none.
@@ -65,10 +85,20 @@ class CutBatchBuilder {
   void write_keys(const char* kernel);
   template <class Key> void search_and_sort(FillList& fill);
   template <class Key> void sort(RadixSort<Key>& sort);
-  void make_tiles();
-  void make_pairs();
+  /// Everything up to the order of the outputs.
+  void search_and_order();
+  void plan_tiles();
+  void fill_tiles();
+  void count_pairs();
+  void write_pairs();
+  std::int64_t pair_tiles_of(const CutTask& task) const;
+  bool any_tiles() const;
+  bool any_pairs() const;
+  void make_entries(CutTask& task, CutMap& cut, std::int64_t entries, bool is_centred);
+  void make_pairs(CutTask& task, CutMap& cut, std::int64_t pairs);
 
   jit::KernelRunner& runner_;
+  CutMemory memory_;
   MatchBatchBuilder search_;
   CutBatch batch_{};
   std::vector<SortRoom> rooms_;   // a segment of the sort for each split of each order
