@@ -6,6 +6,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
 #include <pumice/core/error.hpp>
+#include <pumice/formats/pass_memory.hpp>
 
 #include "arguments.hpp"
 #include "sites.hpp"
@@ -17,8 +18,14 @@ namespace {
 
 using List = std::vector<std::int32_t>;
 
-KernelWindow make_window(const List& size, const List& stride, const List& padding,
-                         const List& dilation, bool cross, const List& output_padding) {
+/// The window of a layer, and what passes that begin with this layer ask for.
+struct LayerWindow {
+  KernelWindow kernel;
+  PassMemory passes{};
+};
+
+LayerWindow make_window(const List& size, const List& stride, const List& padding,
+                        const List& dilation, bool cross, const List& output_padding) {
   KernelWindow window{.dimension = static_cast<int>(size.size()),
                       .shape = cross ? KernelShape::hypercross : KernelShape::hypercube,
                       .size = axes_of(size, "kernel_size"),
@@ -36,50 +43,58 @@ KernelWindow make_window(const List& size, const List& stride, const List& paddi
   for (auto axis = size.size(); axis < window.size.size(); ++axis)
     window.padding[axis] = window.output_padding[axis] = 0;
   validate(window);
-  return window;
+  return {window};
 }
 
-/// Finds a map of `sites`, or builds it.
-template <class Find> Map find(const Sites& sites, Find&& find_or_build) {
+/// Finds a map of `sites`, or builds it. If it is the first one there, a pass begins with it.
+template <class Find>
+Map find(const Sites& sites, const LayerWindow& window, Find&& find_or_build) {
   const Call call(sites.set->device(), home_of(sites));
-  return {call.run([&] { return sites.family->locked(!call.on_cpu(), find_or_build); }),
-          sites.family};
+  const auto work = [&](MapCache& maps) {
+    if (!call.on_cpu()) window.passes.begin(maps, sites.set, call.stream());
+    return find_or_build(maps);
+  };
+  return {call.run([&] { return sites.family->locked(!call.on_cpu(), work); }), sites.family};
 }
 
 /// What each layer asks for again in each pass. A map that is there needs neither a stream nor
 /// memory: whatever reads it waits for its home.
-Map submanifold(const Sites& sites, const KernelWindow& window) {
-  const MapCache::Key key{MapCache::Kind::submanifold, sites.set, nullptr, window};
+Map submanifold(const Sites& sites, const LayerWindow& window) {
+  const MapCache::Key key{MapCache::Kind::submanifold, sites.set, nullptr, window.kernel};
   const KernelMapPtr known = sites.family->locked(true, [&](const MapCache& maps) {
     const auto entry = std::ranges::find(maps.entries(), key, &MapCache::Entry::key);
     return entry == maps.entries().end() ? nullptr : entry->map;
   });
   if (known != nullptr) return {known, sites.family};
-  return find(sites, [&](MapCache& maps) { return maps.submanifold(sites.set, window); });
+  return find(sites, window,
+              [&](MapCache& maps) { return maps.submanifold(sites.set, window.kernel); });
 }
 
 /// Where a strided map leads, without its pairs.
-Sites strided_sites(const Sites& sites, const KernelWindow& window, bool cell) {
+Sites strided_sites(const Sites& sites, const LayerWindow& window, bool cell) {
   const StridedOutputs outputs = cell ? StridedOutputs::cell : StridedOutputs::dilating;
   const Call call(sites.set->device(), home_of(sites));
-  return {call.run([&] { return strided_set(sites.set, window, outputs); }), sites.family};
+  return {call.run([&] { return strided_set(sites.set, window.kernel, outputs); }), sites.family};
 }
 
-Map strided(const Sites& sites, const KernelWindow& window, bool cell) {
+Map strided(const Sites& sites, const LayerWindow& window, bool cell) {
   const StridedOutputs outputs = cell ? StridedOutputs::cell : StridedOutputs::dilating;
-  return find(sites, [&](MapCache& maps) { return maps.strided(sites.set, window, outputs); });
+  return find(sites, window,
+              [&](MapCache& maps) { return maps.strided(sites.set, window.kernel, outputs); });
 }
 
 /// A strided map of the same window, read from the other side, has these very pairs.
-Map transposed_to(const Sites& sites, const Sites& fine, const KernelWindow& window) {
+Map transposed_to(const Sites& sites, const Sites& fine, const LayerWindow& window) {
   const KernelMapPtr led_here = sites.family->locked(
-      true, [&](MapCache& maps) { return maps.strided_to(sites.set, window, fine.set); });
+      true, [&](MapCache& maps) { return maps.strided_to(sites.set, window.kernel, fine.set); });
   if (led_here != nullptr) return {led_here, sites.family, true};
-  return find(sites, [&](MapCache& maps) { return maps.transposed(sites.set, fine.set, window); });
+  return find(sites, window,
+              [&](MapCache& maps) { return maps.transposed(sites.set, fine.set, window.kernel); });
 }
 
-Map generative(const Sites& sites, const KernelWindow& window) {
-  return find(sites, [&](MapCache& maps) { return maps.generative(sites.set, window); });
+Map generative(const Sites& sites, const LayerWindow& window) {
+  return find(sites, window,
+              [&](MapCache& maps) { return maps.generative(sites.set, window.kernel); });
 }
 
 /// The sites from which a strided convolution of this stride led to these; none where none did.
@@ -93,11 +108,11 @@ std::optional<Sites> finer_sites(const Sites& sites, const List& stride) {
 }
 
 /// The strided map of `window` that led to these sites, from the other side.
-Map inverse(const Sites& sites, const KernelWindow& window, const Sites* fine) {
+Map inverse(const Sites& sites, const LayerWindow& window, const Sites* fine) {
   const KernelMapPtr led_here = sites.family->locked(true, [&](MapCache& maps) {
-    return maps.strided_to(sites.set, window, fine == nullptr ? nullptr : fine->set);
+    return maps.strided_to(sites.set, window.kernel, fine == nullptr ? nullptr : fine->set);
   });
-  PUMICE_EXPECTS(led_here != nullptr, "no convolution of window ", to_string(window),
+  PUMICE_EXPECTS(led_here != nullptr, "no convolution of window ", to_string(window.kernel),
                  " led to these sites, so there is none to invert: use a transposed convolution "
                  "for sites of another origin");
   return {led_here, sites.family, true};
@@ -120,24 +135,25 @@ nb::list all_maps(const Sites& sites) {
 }   // namespace
 
 void bind_maps(nb::module_& module) {
-  nb::class_<KernelWindow>(module, "Window", "The shape of a kernel.")
+  nb::class_<LayerWindow>(module, "Window", "The shape of a layer's kernel.")
       .def(nb::new_(by_name(&make_window,
                             {Argument{"kernel_size"}, Argument{"stride"}, Argument{"padding"},
                              Argument{"dilation"}, Argument{"cross"}, Argument{"output_padding"}})),
            "size"_a.none(), "stride"_a.none(), "padding"_a.none(), "dilation"_a.none(),
            "cross"_a.none(), "output_padding"_a.none())
-      .def_prop_ro("volume", &KernelWindow::volume)
-      .def_prop_ro("dimension", [](const KernelWindow& window) { return window.dimension; })
+      .def_prop_ro("volume", [](const LayerWindow& window) { return window.kernel.volume(); })
+      .def_prop_ro("dimension", [](const LayerWindow& window) { return window.kernel.dimension; })
       .def("offsets",
-           [](const KernelWindow& window) {
+           [](const LayerWindow& window) {
              std::vector<List> result;
-             for (const Axes& offset : window.offsets())
-               result.push_back(list_of(offset, window.dimension));
+             for (const Axes& offset : window.kernel.offsets())
+               result.push_back(list_of(offset, window.kernel.dimension));
              return result;
            })
-      .def("__eq__", [](const KernelWindow& a, const KernelWindow& b) { return a == b; })
+      .def("__eq__",
+           [](const LayerWindow& a, const LayerWindow& b) { return a.kernel == b.kernel; })
       .def("__repr__",
-           [](const KernelWindow& window) { return nb::str(to_string(window).c_str()); });
+           [](const LayerWindow& window) { return nb::str(to_string(window.kernel).c_str()); });
   define(
       module, "submanifold_window",
       [](const List& size, const List& dilation) {
@@ -149,7 +165,7 @@ void bind_maps(nb::module_& module) {
           window.padding[axis] = 0;
         }
         validate(window);
-        return window;
+        return LayerWindow{window};
       },
       "size"_a, "dilation"_a);
 
@@ -166,7 +182,7 @@ void bind_maps(nb::module_& module) {
       .def_prop_ro(
           "pairs", [](const Map& map) { return map.view().pairs(); },
           "0 on a device, where only the device knows.")
-      .def_prop_ro("window", [](const Map& map) { return map.map->window(); })
+      .def_prop_ro("window", [](const Map& map) { return LayerWindow{map.map->window()}; })
       .def("is_same", by_name(&is_same_map, {Argument{"self"}, Argument{"other"}}),
            "other"_a.none())
       .def("transposed", [](const Map& map) {

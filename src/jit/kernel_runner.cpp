@@ -34,7 +34,12 @@ const Kernel& loaded_kernel(Device device, const KernelName& kernel) {
 }   // namespace
 
 DeviceRunner::DeviceRunner(StreamView stream, std::shared_ptr<Allocator> allocator)
-    : KernelRunner(stream, std::move(allocator), cuda::device_status(stream)) {}
+    : DeviceRunner(stream, std::move(allocator), nullptr) {}
+
+DeviceRunner::DeviceRunner(StreamView stream, std::shared_ptr<Allocator> allocator,
+                           StatusRecord* status)
+    : KernelRunner(stream, std::move(allocator),
+                   status != nullptr ? status : cuda::device_status(stream)) {}
 
 void DeviceRunner::run_bytes(const KernelName& kernel, const LaunchShape& shape,
                              const void* arguments, std::size_t bytes) {

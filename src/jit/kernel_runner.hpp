@@ -61,6 +61,9 @@ class KernelRunner {
 class DeviceRunner final : public KernelRunner {
  public:
   DeviceRunner(StreamView stream, std::shared_ptr<Allocator> allocator);
+  /// Kernels report to `status`, memory of the device, in place of the record of the stream; null:
+  /// to that one.
+  DeviceRunner(StreamView stream, std::shared_ptr<Allocator> allocator, StatusRecord* status);
 
  private:
   void run_bytes(const KernelName& kernel, const LaunchShape& shape, const void* arguments,

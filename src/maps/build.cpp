@@ -14,6 +14,7 @@
 #include "maps/cpu/reached_cells.hpp"
 #include "maps/cpu/row_search.hpp"
 #include "maps/cuda/strided_set.hpp"
+#include "maps/set_options.hpp"
 
 namespace pumice {
 namespace {
@@ -112,20 +113,6 @@ KernelMapPtr make_map(const CoordinateSetPtr& in, const CoordinateSetPtr& out,
   return KernelMap::of_search(window, in, out, std::move(lists), has_identity);
 }
 
-/// Options of the finer outputs of a transposed convolution. A stride that cannot be divided means
-/// that the outputs are finer than what was the finest level, and so become it.
-CoordinateOptions finer_options(const CoordinateSet& coarse, const KernelWindow& window) {
-  CoordinateOptions options = coarse.options();
-  options.bounds.reset();
-  for (std::size_t at = 0; at < static_cast<std::size_t>(window.dimension); ++at) {
-    const bool divides = options.stride[at] % window.stride[at] == 0;
-    options.stride[at] = divides ? options.stride[at] / window.stride[at] : 1;
-  }
-  if (coarse.spatial_shape())
-    options.spatial_shape = transposed_shape(*coarse.spatial_shape(), window);
-  return options;
-}
-
 }   // namespace
 
 KernelMapPtr submanifold_map(const CoordinateSetPtr& set, const KernelWindow& window) {
@@ -154,8 +141,7 @@ CoordinateSetPtr strided_set(const CoordinateSetPtr& in, const KernelWindow& win
                              StridedOutputs outputs) {
   validate(window);
   check_set("in", in, window);
-  CoordinateOptions options = coarser_options(*in, window.stride);
-  if (in->spatial_shape()) options.spatial_shape = strided_shape(*in->spatial_shape(), window);
+  const CoordinateOptions options = strided_options(*in, window);
   if (in->device().kind == DeviceKind::cuda) {
     return cuda::strided_set(in, window, outputs == StridedOutputs::cell, options);
   }
@@ -183,7 +169,7 @@ KernelMapPtr generative_map(const CoordinateSetPtr& coarse, const KernelWindow& 
   const BuildLog built;
   validate(window);
   check_set("coarse", coarse, window);
-  const CoordinateOptions options = finer_options(*coarse, window);
+  const CoordinateOptions options = generated_options(*coarse, window);
   const CoordinateSetPtr fine = coarse->device().kind == DeviceKind::cuda
                                     ? cuda::generated_set(coarse, window, options)
                                     : reached_cells(*coarse, window, Reach::out_to_in, options);

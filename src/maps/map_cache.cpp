@@ -8,11 +8,18 @@ template <class Build> KernelMapPtr MapCache::find_or_build(const Key& key, Buil
   for (const Entry& entry : entries_) {
     if (entry.key == key) return entry.map;
   }
+  if (ahead_ != nullptr) {
+    if (KernelMapPtr made = ahead_->take(key)) {
+      entries_.push_back({key, made});
+      return made;
+    }
+  }
   const auto start = std::chrono::steady_clock::now();
   KernelMapPtr map = build();
   const std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - start;
   build_ms_ += spent.count();
   entries_.push_back({key, map});
+  if (ahead_ != nullptr) ahead_->note(entries_.back());
   return map;
 }
 

@@ -80,6 +80,7 @@ std::string Convolution::kind() const {
 
 Convolution::Way Convolution::find_way(const SparseTensor& x, const CoordinateSetPtr& sites) const {
   MapCache& maps = *x.maps;
+  passes_.begin(maps, x.coordinates, x.features.stream());
   switch (spec_.mode) {
     case ConvolutionMode::submanifold: return {maps.submanifold(x.coordinates, spec_.window)};
     case ConvolutionMode::strided:

@@ -101,6 +101,7 @@ bool is_capturing(cuda::StreamHandle stream) {
 }
 
 std::atomic<unsigned long> enqueued_so_far = 0;
+std::atomic<unsigned long> waited_so_far = 0;
 /// A letter for each of them, of this thread.
 thread_local std::string launches;
 
@@ -149,6 +150,11 @@ unsigned long pumice_fake_driver_enqueued() {
   return enqueued_so_far;
 }
 
+/// How often the host waited for a stream.
+unsigned long pumice_fake_driver_waited() {
+  return waited_so_far;
+}
+
 /// For tests: of all that this thread enqueued since the last call, 'o' for a kernel that may begin
 /// before what is before it has ended, '.' for all else.
 const char* pumice_fake_driver_launches() {
@@ -174,6 +180,7 @@ Result cuStreamDestroy_v2(StreamHandle stream) {
   return kSuccess;
 }
 Result cuStreamSynchronize(StreamHandle stream) {
+  ++waited_so_far;
   if (behaviour() == "fault") return 700;
   return pumice::fake::is_capturing(stream) ? 900 : kSuccess;
 }

@@ -14,7 +14,12 @@ HERE = pathlib.Path(__file__).parent
 
 @pytest.mark.parametrize(
     "script, last",
-    [("emulated_device.py", "all is given back"), ("emulated_plan.py", "refused"), ("emulated_rise.py", "agrees")],
+    [
+        ("emulated_device.py", "all is given back"),
+        ("emulated_plan.py", "refused"),
+        ("emulated_rise.py", "agrees"),
+        ("emulated_passes.py", "copies start anew"),
+    ],
 )
 def test_an_emulated_device_gives_the_same_answers(tmp_path: pathlib.Path, script: str, last: str) -> None:
     folder = pathlib.Path(

@@ -37,7 +37,7 @@ struct CutTask {
   uint64_t* tile_sums = nullptr;      // [tile_capacity] zeroed: entries, grid/look_back.h
   uint32_t* tile_ticket = nullptr;    // zeroed
   TileRun* tile_order = nullptr;      // [tile_capacity]
-  TileEntry* entry = nullptr;         // [entry_capacity]
+  TileEntry* entry = nullptr;         // [entry_capacity]; null: tiles are counted and ordered
   TileEntry* mirrored = nullptr;      // [entry_capacity] the same entries, offsets from the last on
   int32_t* in_row = nullptr;          // [entry_capacity, tile_rows]
   int32_t* out_row = nullptr;         // [tile_capacity, tile_rows]

@@ -8,7 +8,8 @@
 //
 // One launch for all lists of a batch, a block a tile: how many pairs of each offset the tile has,
 // how many the tiles before it have, by looking back (grid/look_back.h), and each pair to where
-// that says. Where the offsets begin follows from what matching counted.
+// that says. Where the offsets begin follows from what matching counted, so that how many pairs
+// there are can be known before any is listed: `count_pairs`.
 #pragma once
 
 #include <pumice/block/scan.h>
@@ -40,6 +41,7 @@ PUMICE_DEVICE uint32_t mask_word(const CutTask& task, int64_t rank, int64_t rows
 using TurnedMasks = uint32_t[kPairWarps][kWarpThreads];
 
 /// For the list: where the pairs of each offset begin, and how many there are. For one whole block.
+/// Whoever says it again says the same.
 PUMICE_DEVICE void begin_offsets(const CutBatch& batch, const CutTask& task) {
   int64_t before = 0;
   for (int first = 0; first < task.map.relation.window.volume; first += kPairThreads) {
@@ -56,6 +58,12 @@ PUMICE_DEVICE void begin_offsets(const CutBatch& batch, const CutTask& task) {
   *task.pair_count = poisoned ? kPoison : before;
   if (!poisoned && before > task.pair_capacity)
     report(batch.status, kOverCapacity, task.pair_site, before, task.pair_capacity);
+}
+
+/// A block a list, where the host is to know how many pairs there are before they have memory.
+PUMICE_KERNEL PUMICE_THREADS(kPairThreads) void count_pairs(PUMICE_ARGUMENT(CutBatch) batch) {
+  wait_for_previous();
+  begin_offsets(batch, task_of_block(batch).task);
 }
 
 /// Where the pairs of a word's offsets go that a warp finds in a tile, for the first of each.

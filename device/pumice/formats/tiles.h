@@ -1,10 +1,13 @@
 // Cutting ordered outputs into the tiles that a convolution runs on (shared/tile_map.h), in one
-// launch for all cuts of a batch: a block a tile, and one more block a cut.
+// launch for all cuts of a batch, `cut_tiles`: a block a tile, and one more block a cut.
 //
 //   a tile          which of its 64-row blocks have which offset, and so how many entries it has;
 //                   looking back says where those begin (grid/look_back.h); then the input row of
 //                   each position for each offset, and the output rows
 //   the last block  hears what all tiles said, and orders them (formats/tile_order.h)
+//
+// Where entries have no memory yet, tiles are only counted and ordered; once the host has read how
+// many entries there are, `write_tiles` writes them, a block a tile, where the sums say.
 //
 //   positions     │ 0 … 63 │ 64 … 127 │        entries of the tile
 //   mask bits     │ ..1.11 │ .11....  │   ─▶   (offset 1, block 1) (offset 2, blocks 0 1) …
@@ -164,10 +167,27 @@ PUMICE_DEVICE void write_entries(const CutBatch& batch, const CutTask& task, con
   }
 }
 
+/// All entries of a tile, from `entry` on; for a whole block. `loaded` is the word that `rows`
+/// holds of the tile; -1: its ranks, and no word.
+PUMICE_DEVICE void write_words(const CutBatch& batch, const CutTask& task, const TileSlice& tile,
+                               TileWord& rows, int loaded, int64_t entry) {
+  PUMICE_BLOCK_SHARED(WordOffsets, offsets);
+  for (int word = 0; word < task.map.words; ++word) {
+    if (word != loaded) {
+      block_sync();   // the word before has been worked off
+      rows.load(task, tile, word);
+      loaded = word;
+    }
+    if (warp_index() == 0) offsets.find(rows, task.tile_rows / kBlockRows);
+    block_sync();
+    write_entries(batch, task, rows, offsets, word, entry);
+    entry += offsets.count;
+  }
+}
+
 /// For a whole block. Entries that there is no room for are left out: the last block says so.
 PUMICE_DEVICE void cut_tile(const CutBatch& batch, const CutTask& task, const TileSlice& tile) {
   PUMICE_BLOCK_SHARED(TileWord, rows);
-  PUMICE_BLOCK_SHARED(WordOffsets, offsets);
   PUMICE_BLOCK_SHARED(int64_t, begin);
   const int blocks = task.tile_rows / kBlockRows;
   rows.load_ranks(task, tile);
@@ -177,7 +197,8 @@ PUMICE_DEVICE void cut_tile(const CutBatch& batch, const CutTask& task, const Ti
     entries += rows.offsets(blocks);
   }
   if (thread_index() == 0) say_part(task.tile_sums, 1, tile.tile, static_cast<uint64_t>(entries));
-  write_out_rows(batch, task, rows, tile.tile);
+  const bool only_counts = task.entry == nullptr;
+  if (!only_counts) write_out_rows(batch, task, rows, tile.tile);
   if (warp_index() == 0) {
     const uint64_t before = warp_look_back(task.tile_sums, tile.tile);
     if (lane_index() == 0) {
@@ -185,19 +206,10 @@ PUMICE_DEVICE void cut_tile(const CutBatch& batch, const CutTask& task, const Ti
       begin = static_cast<int64_t>(before);
     }
   }
+  if (only_counts) return;
   block_sync();
-  int64_t entry = begin;
-  if (entry + entries > task.entry_capacity) return;
-  for (int word = 0; word < task.map.words; ++word) {
-    if (task.map.words > 1) {
-      block_sync();   // the word before has been worked off
-      rows.load(task, tile, word);
-    }
-    if (warp_index() == 0) offsets.find(rows, blocks);
-    block_sync();
-    write_entries(batch, task, rows, offsets, word, entry);
-    entry += offsets.count;
-  }
+  if (begin + entries > task.entry_capacity) return;
+  write_words(batch, task, tile, rows, task.map.words - 1, begin);
 }
 
 /// Blocks take tiles in the order in which they start: task.tile_capacity + 1 blocks a task.
@@ -212,6 +224,21 @@ PUMICE_KERNEL PUMICE_THREADS(kTileThreads, 5) void cut_tiles(PUMICE_ARGUMENT(Cut
   } else if (tile == tiles) {
     plan_tiles(batch, task, tiles, of_split);
   }
+}
+
+/// What `cut_tiles` left out where entries had no memory: at most a block a tile. Nothing here
+/// waits: all tiles have said their sums, and no ticket is taken.
+PUMICE_KERNEL PUMICE_THREADS(kTileThreads, 5) void write_tiles(PUMICE_ARGUMENT(CutBatch) batch) {
+  wait_for_previous();
+  PUMICE_BLOCK_SHARED(TileWord, rows);
+  const auto [task, number] = task_of_block(batch);
+  const int32_t of_split = tiles_of_split(task);
+  if (number >= of_split * task.splits) return;
+  const TileSlice tile = tile_slice(batch, task, number, of_split);
+  const uint64_t begin = number == 0 ? 0 : sum_through(task.tile_sums, 1, number - 1);
+  rows.load_ranks(task, tile);
+  write_out_rows(batch, task, rows, number);
+  write_words(batch, task, tile, rows, -1, static_cast<int64_t>(begin));
 }
 
 }   // namespace pumice

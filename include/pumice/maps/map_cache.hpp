@@ -11,6 +11,8 @@
 
 namespace pumice {
 
+class MapsAhead;
+
 /// Not thread-safe: one for each forward pass (or for each tensor and its descendants).
 class MapCache {
  public:
@@ -51,11 +53,31 @@ class MapCache {
   /// A map that was made elsewhere, to be found from here on.
   void add(Entry made) { entries_.push_back(std::move(made)); }
 
+  /// Whom maps are taken from, where it has made them already, and who is told of all that are
+  /// asked for from here on.
+  void set_ahead(std::shared_ptr<MapsAhead> ahead) { ahead_ = std::move(ahead); }
+  const std::shared_ptr<MapsAhead>& ahead() const { return ahead_; }
+
  private:
   template <class Build> KernelMapPtr find_or_build(const Key& key, Build&& build);
 
+  std::shared_ptr<MapsAhead> ahead_;
   std::vector<Entry> entries_;   // some dozen in a network, so looking through them is quick
   double build_ms_ = 0;
+};
+
+/// Maps that are made before anybody asks for them.
+class MapsAhead {
+ public:
+  MapsAhead() = default;
+  MapsAhead(const MapsAhead&) = delete;
+  MapsAhead& operator=(const MapsAhead&) = delete;
+  virtual ~MapsAhead() = default;
+
+  /// Gives the map away; null: it was not made.
+  virtual KernelMapPtr take(const MapCache::Key& key) = 0;
+  /// Told of every map that was asked for and was not given away here.
+  virtual void note(const MapCache::Entry& made) = 0;
 };
 
 }   // namespace pumice

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include <pumice/formats/pass_memory.hpp>
 #include <pumice/kernels/packed_weights.hpp>
 #include <pumice/kernels/tile_mma.hpp>
 #include <pumice/nn/normalization.hpp>
@@ -91,6 +92,7 @@ class Convolution final : public Module {
 
   ConvolutionSpec spec_;
   LayerPlans plans_{};
+  PassMemory passes_{};   // that begin with this layer
   ParameterPtr weight_;
   ParameterPtr bias_;
   PackedWeights packed_{};

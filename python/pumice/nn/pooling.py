@@ -82,7 +82,8 @@ class MaxPool(_Pool):
     Raises:
         UserError: numbers for other axes than those of the sites.
     Waits:
-        For a GPU, for how many sites there are; once, as later calls on the same sites know them.
+        For a GPU, for how many sites there are; once, as later calls on the same sites know them. Where a network ran
+        before, its first layer waits for all.
     Example:
         >>> x = pumice.SparseTensor(torch.tensor([[0, 2, 2, 2], [0, 2, 2, 3]]), torch.ones(2, 1))
         >>> nn.MaxPool(2)(x).features
@@ -106,7 +107,8 @@ class AvgPool(_Pool):
     Raises:
         UserError: numbers for other axes than those of the sites.
     Waits:
-        For a GPU, for how many sites there are; once, as later calls on the same sites know them.
+        For a GPU, for how many sites there are; once, as later calls on the same sites know them. Where a network ran
+        before, its first layer waits for all.
     Example:
         >>> x = pumice.SparseTensor(torch.tensor([[0, 2, 2, 2], [0, 2, 2, 3]]), torch.ones(2, 1))
         >>> nn.AvgPool(2)(x).features
@@ -130,7 +132,8 @@ class SumPool(_Pool):
     Raises:
         UserError: numbers for other axes than those of the sites.
     Waits:
-        For a GPU, for how many sites there are; once, as later calls on the same sites know them.
+        For a GPU, for how many sites there are; once, as later calls on the same sites know them. Where a network ran
+        before, its first layer waits for all.
     Example:
         >>> x = pumice.SparseTensor(torch.tensor([[0, 2, 2, 2], [0, 2, 2, 3]]), torch.ones(2, 1))
         >>> nn.SumPool(2)(x).features

@@ -70,7 +70,8 @@ class Conv(Windowed):
     Raises:
         UserError: channels, axes or types that do not fit, with the layer's path in the network.
     Waits:
-        For a GPU, for how many sites there are; once, as later calls on the same sites know them.
+        For a GPU, for how many sites there are; once, as later calls on the same sites know them. Where a network ran
+        before, its first layer waits for all.
     Example:
         >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.randn(2, 4))
         >>> nn.Conv3d(4, 8, 2, stride=2)(x).indices

@@ -40,7 +40,7 @@ class SubMConv(Convolution):
         UserError: a stride, a padding or a key; channels, axes or types that do not fit, with the layer's
             path in the network.
     Waits:
-        Never.
+        For a GPU where it is the first layer of a network that ran before and makes sites: once, for all of them.
     Example:
         >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.randn(2, 4))
         >>> nn.SubMConv3d(4, 8, 3, padding=1)(x).shape

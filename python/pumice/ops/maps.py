@@ -40,7 +40,8 @@ def submanifold_map(coords: Coordinates, window: Window) -> Map:
     Raises:
         UserError: where sites and window have different axes.
     Waits:
-        Never.
+        For a GPU where it is the first map of new sites, and maps of other sites followed when `window` was last used
+        so: once, for how many sites there are of all of them.
     Example:
         >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.ones(2, 4))
         >>> ops.submanifold_map(x.coords, nn.SubMConv3d(4, 8, 3).window).pairs

@@ -33,6 +33,18 @@ CoordinateSetPtr DeviceSetBuilder::build(Parts parts, StreamView stream) {
   return result;
 }
 
+CoordinateSetPtr DeviceSetBuilder::counted(const CoordinateSet& set, std::int64_t rows) {
+  auto result = std::shared_ptr<CoordinateSet>(new CoordinateSet());
+  result->stream_ = set.stream_;
+  result->options_ = set.options_;
+  result->batch_size_ = set.batch_size_;
+  result->rows_ = RowCount::exact(rows);
+  result->decodes_ = true;
+  result->index_.layout = set.index_.layout;
+  result->on_device_ = set.on_device_;
+  return result;
+}
+
 void CoordinateSet::decode_on_device() const {
   const std::scoped_lock lock(decoding_);
   if (coordinates_.defined() && rows_.host_knows()) {
@@ -134,7 +146,7 @@ CoordinateSetPtr finish_set(jit::KernelRunner& runner, DeviceSet made, const Coo
                             const Room& room) {
   const StreamView stream = runner.stream();
   std::optional<std::int64_t> rows;
-  if (!room) rows = wait_for_sites(made.rows().count, stream, "a set that is made of another");
+  if (!room) rows = wait_for_sites(made, stream, "a set that is made of another");
   return DeviceSetBuilder::build({.set = std::move(made),
                                   .rows = rows,
                                   .batch_size = from.batch_size(),

@@ -22,6 +22,9 @@ struct DeviceSetBuilder {
     CoordinateBounds bounds{};   // which all of them keep
   };
   static CoordinateSetPtr build(Parts parts, StreamView stream);
+  /// The sites of a set that a device counted, in its memory, for a host that knows how many they
+  /// are. Rows come in key order.
+  static CoordinateSetPtr counted(const CoordinateSet& set, std::int64_t rows);
 };
 
 namespace cuda {

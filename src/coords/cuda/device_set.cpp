@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <vector>
 
 #include <pumice/core/copy.hpp>
 #include <pumice/core/error.hpp>
@@ -17,6 +18,12 @@ namespace {
 std::int64_t slots_for(std::int64_t blocks) {
   return static_cast<std::int64_t>(
       std::bit_ceil(std::max<std::uint64_t>(2 * static_cast<std::uint64_t>(blocks), 2)));
+}
+
+void check_can_wait_for_sites(StreamView stream, const char* what) {
+  PUMICE_EXPECTS(!is_capturing(stream), what,
+                 ": the number of its sites is read back from the device, which cannot be waited "
+                 "for while a graph is recorded; make it before the recording begins");
 }
 
 }   // namespace
@@ -71,10 +78,16 @@ Level DeviceSet::level(int shift) {
 }
 
 std::int64_t wait_for_sites(const std::int64_t* count, StreamView stream, const char* what) {
-  PUMICE_EXPECTS(!is_capturing(stream), what,
-                 ": the number of its sites is read back from the device, which cannot be waited "
-                 "for while a graph is recorded; make it before the recording begins");
+  check_can_wait_for_sites(stream, what);
   return copy_to_host(count, 1, stream).front();
+}
+
+std::int64_t wait_for_sites(DeviceSet& set, StreamView stream, const char* what) {
+  check_can_wait_for_sites(stream, what);
+  const std::vector<std::int64_t> counts =
+      copy_to_host(static_cast<const std::int64_t*>(set.row_count()), 2, stream);
+  set.note_counts(counts[0], counts[1]);
+  return counts[0];
 }
 
 }   // namespace pumice::cuda

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include <pumice/coords/level_arguments.h>
@@ -40,12 +41,16 @@ class DeviceSet {
   std::int32_t* order() { return order_.data(); }
   /// The word in which the device counts the rows.
   std::int64_t* row_count() { return counts_.data(); }
+  /// What the device counted, where somebody has read it back: rows, blocks.
+  const std::optional<SetCapacity>& counted() const { return counted_; }
+  void note_counts(std::int64_t rows, std::int64_t blocks) { counted_ = SetCapacity{rows, blocks}; }
   /// Where kernels write it: the distinct values of their keys >> `shift`.
   Level level(int shift);
 
  private:
   KeyLayout layout_{};
   SetCapacity capacity_{};
+  std::optional<SetCapacity> counted_{};
   Buffer<std::int64_t> counts_;   // rows, blocks
   Buffer<std::uint64_t> keys_;
   Buffer<std::int32_t> order_;
@@ -57,6 +62,9 @@ class DeviceSet {
   std::int32_t row_site_ = 0;
   std::int32_t block_site_ = 0;
 };
+
+/// The same of a whole set, which then knows its blocks too.
+std::int64_t wait_for_sites(DeviceSet& set, StreamView stream, const char* what);
 
 /// A count that kernels write, read back: how many sites `what` has. Waits for the stream;
 /// UserError while that is recorded into a graph.

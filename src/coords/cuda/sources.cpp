@@ -10,10 +10,11 @@ std::span<const jit::KernelGroup> coords_kernels() {
                 "#include <pumice/coords/encode.h>\n"
                 "#include <pumice/coords/levels.h>\n"
                 "#include <pumice/grid/fill.h>\n"
+                "#include <pumice/grid/gather.h>\n"
                 "#include <pumice/grid/radix_sort.h>\n"
                 "#include <pumice/grid/upload.h>\n"},
        {"begin_batches", "build_blocks", "decode_coordinates", "encode_coordinates", "fill_ranges",
-        "sort_count_u32", "sort_count_u64", "sort_scatter_u32", "sort_scatter_u64",
+        "gather_words", "sort_count_u32", "sort_count_u64", "sort_scatter_u32", "sort_scatter_u64",
         "sort_small_u32", "sort_small_u64", "write_cells", "write_words"}},
       {{.name = "operations on coordinate sets",
         .text = "#include <pumice/coords/block_set.h>\n"

@@ -160,38 +160,49 @@ void CutBatchBuilder::add_tiles(const CutRequest& request, CutTask& task, CutMap
   const std::int64_t tiles = tiles_of(options, request.map.out.rows.capacity);
   const std::int64_t entries =
       options.entry_capacity > 0 ? options.entry_capacity : tiles * ceil_of(volume, options.splits);
-  PUMICE_EXPECTS(entries <= std::numeric_limits<std::int32_t>::max(), request.map.name,
+  constexpr std::int64_t kMostEntries = std::numeric_limits<std::int32_t>::max();
+  PUMICE_EXPECTS(entries <= kMostEntries || memory_ == CutMemory::counted, request.map.name,
                  ": room for ", entries,
                  " entries of tiles; the most is 2147483647, so give a smaller capacity");
   task.splits = options.splits;
   task.tile_rows = options.tile_rows;
   take_order(request, task, scratch);
   task.tile_capacity = tiles;
-  task.entry_capacity = entries;
+  task.entry_capacity = std::min(entries, kMostEntries);
   task.entry_site = status_site(request.map.name + ": entries of tiles");
 
+  scratch.is_centred = request.is_centred;
   cut.tile_order_ = runner_.make<TileRun>(tiles);
-  cut.entry_ = runner_.make<TileEntry>(entries);
-  cut.mirrored_ = runner_.make<TileEntry>(request.is_centred ? entries : 0);
-  cut.in_row_ = runner_.make<std::int32_t>(entries * options.tile_rows);
-  cut.out_row_ = runner_.make<std::int32_t>(tiles * options.tile_rows);
   task.tile_order = cut.tile_order_.data();
-  task.entry = cut.entry_.data();
-  task.mirrored = cut.mirrored_.data();
-  task.in_row = cut.in_row_.data();
-  task.out_row = cut.out_row_.data();
   task.tile_count = cut.counts_.data();
   task.entry_count = cut.counts_.data() + 1;
-  cut.entries_ = {task.entry_count, entries};
   cut.tiles_ = {.tile_order = task.tile_order,
-                .entry = task.entry,
-                .in_row = task.in_row,
-                .out_row = task.out_row,
                 .tiles = {task.tile_count, tiles},
                 .in_rows = request.map.in.rows,
                 .out_rows = request.map.out.rows,
                 .tile_rows = task.tile_rows,
                 .offsets = task.map.relation.window.volume};
+  if (memory_ == CutMemory::given) make_tiles(task, cut, tiles, entries, request.is_centred);
+}
+
+/// Memory for all of tiles but their order, which is made while they are counted.
+void CutBatchBuilder::make_tiles(CutTask& task, CutMap& cut, std::int64_t tiles,
+                                 std::int64_t entries, bool is_centred) {
+  cut.out_row_ = runner_.make<std::int32_t>(tiles * task.tile_rows);
+  cut.entry_ = runner_.make<TileEntry>(entries);
+  cut.mirrored_ = runner_.make<TileEntry>(is_centred ? entries : 0);
+  cut.in_row_ = runner_.make<std::int32_t>(entries * task.tile_rows);
+  task.tile_capacity = tiles;
+  task.entry_capacity = entries;
+  task.out_row = cut.out_row_.data();
+  task.entry = cut.entry_.data();
+  task.mirrored = cut.mirrored_.data();
+  task.in_row = cut.in_row_.data();
+  cut.entries_ = {task.entry_count, entries};
+  cut.tiles_.tiles.capacity = tiles;
+  cut.tiles_.out_row = task.out_row;
+  cut.tiles_.entry = task.entry;
+  cut.tiles_.in_row = task.in_row;
 }
 
 void CutBatchBuilder::add_pairs(const CutRequest& request, CutTask& task, CutMap& cut) {
@@ -199,22 +210,29 @@ void CutBatchBuilder::add_pairs(const CutRequest& request, CutTask& task, CutMap
   const std::int64_t rows = request.map.out.rows.capacity;
   PUMICE_EXPECTS(rows <= kMostTileSum, request.map.name, ": pairs of ", rows,
                  " rows; on a device the most is ", kMostTileSum, ", so take a smaller batch");
-  const std::int64_t pairs =
-      request.pairs->pair_capacity > 0 ? request.pairs->pair_capacity : rows * volume;
+  // No row of either side has an offset twice.
+  const std::int64_t most = std::min(request.map.in.rows.capacity, rows) * volume;
+  const std::int64_t pairs = request.pairs->pair_capacity > 0 ? request.pairs->pair_capacity : most;
   cut.offset_begin_ = runner_.make<std::int64_t>(volume + 1);
-  cut.pair_in_ = runner_.make<std::int32_t>(pairs);
-  cut.pair_out_ = runner_.make<std::int32_t>(pairs);
   task.offset_begin = cut.offset_begin_.data();
-  task.pair_in = cut.pair_in_.data();
-  task.pair_out = cut.pair_out_.data();
   task.pair_count = cut.counts_.data() + 2;
   task.pair_capacity = pairs;
   task.pair_site = status_site(request.map.name + ": pairs");
   cut.pairs_ = {.offset_begin = task.offset_begin,
-                .in = task.pair_in,
-                .out = task.pair_out,
                 .pairs = {task.pair_count, pairs},
                 .offsets = task.map.relation.window.volume};
+  if (memory_ == CutMemory::given) make_pairs(task, cut, pairs);
+}
+
+void CutBatchBuilder::make_pairs(CutTask& task, CutMap& cut, std::int64_t pairs) {
+  cut.pair_in_ = runner_.make<std::int32_t>(pairs);
+  cut.pair_out_ = runner_.make<std::int32_t>(pairs);
+  task.pair_in = cut.pair_in_.data();
+  task.pair_out = cut.pair_out_.data();
+  task.pair_capacity = pairs;
+  cut.pairs_.in = task.pair_in;
+  cut.pairs_.out = task.pair_out;
+  cut.pairs_.pairs.capacity = pairs;
 }
 
 void CutBatchBuilder::launch(const char* kernel, int threads, const BlocksOf& blocks) {
@@ -288,19 +306,20 @@ template <class Key> void CutBatchBuilder::search_and_sort() {
     task.sorted = scratch_of(task).order->sorted;
 }
 
-void CutBatchBuilder::make_tiles() {
+void CutBatchBuilder::cut_tiles() {
   launch("cut_tiles", kTileThreads,
          [](const CutTask& task) { return task.splits == 0 ? 0 : task.tile_capacity + 1; });
 }
 
-void CutBatchBuilder::make_pairs() {
-  // Also where there is no row: the first tile says how many pairs there are.
+template <class RowsOf> void CutBatchBuilder::list_pairs(const RowsOf& rows) {
   launch("list_pairs", kPairThreads, [&](const CutTask& task) {
-    return task.pair_count == nullptr ? 0 : std::max<std::int64_t>(tiles_of_pairs(task), 1);
+    return task.pair_count == nullptr
+               ? 0
+               : std::max<std::int64_t>(ceil_of(rows(out_of(task).rows).capacity, kPairThreads), 1);
   });
 }
 
-std::vector<CutMap> CutBatchBuilder::build() {
+void CutBatchBuilder::search_and_order() {
   batch_.status = runner_.status();
   std::ranges::copy(search_.sets(), batch_.set);
   take_sums();
@@ -315,8 +334,58 @@ std::vector<CutMap> CutBatchBuilder::build() {
   } else {
     search_and_sort<std::uint64_t>();
   }
-  make_tiles();
-  make_pairs();
+}
+
+std::vector<CutMap> CutBatchBuilder::build() {
+  PUMICE_ENSURES(memory_ == CutMemory::given, "cuts are built before they are counted");
+  search_and_order();
+  cut_tiles();
+  list_pairs([](const RowCountRef& rows) { return rows; });
+  return std::move(cuts_);
+}
+
+void CutBatchBuilder::count(CountReader& reader) {
+  PUMICE_ENSURES(memory_ == CutMemory::counted, "cuts are counted that have their memory");
+  search_and_order();
+  cut_tiles();   // without memory for entries: what there is, and in which order
+  launch("count_pairs", kPairThreads,
+         [](const CutTask& task) { return task.pair_count == nullptr ? 0 : 1; });
+  for (const CutTask& task : tasks_of(batch_)) {
+    Scratch& scratch = scratch_of(task);
+    if (task.splits > 0) {
+      scratch.tile_word = reader.add(task.tile_count);
+      scratch.entry_word = reader.add(task.entry_count);
+    }
+    if (task.pair_count != nullptr) scratch.pair_word = reader.add(task.pair_count);
+  }
+}
+
+bool CutBatchBuilder::fits(std::span<const std::int64_t> counts) const {
+  return std::ranges::all_of(tasks_of(batch_), [&](const CutTask& task) {
+    const Scratch& scratch = scratch_of(task);
+    return (task.splits == 0 || (counts[scratch.tile_word] <= task.tile_capacity &&
+                                 counts[scratch.entry_word] <= task.entry_capacity)) &&
+           (task.pair_count == nullptr || counts[scratch.pair_word] <= task.pair_capacity);
+  });
+}
+
+std::vector<CutMap> CutBatchBuilder::write(const KnownCounts& known) {
+  PUMICE_ENSURES(fits(known.words), "cuts are written whose counts do not fit");
+  for (std::size_t i = 0; i < cuts_.size(); ++i) {
+    CutTask& task = batch_.task[i];
+    CutMap& cut = cuts_[i];
+    const Scratch& scratch = scratch_[i];
+    if (task.splits > 0) {
+      make_tiles(task, cut, known.words[scratch.tile_word], known.words[scratch.entry_word],
+                 scratch.is_centred);
+      cut.tiles_.in_rows = known.rows(cut.tiles_.in_rows);
+      cut.tiles_.out_rows = known.rows(cut.tiles_.out_rows);
+    }
+    if (task.pair_count != nullptr) make_pairs(task, cut, known.words[scratch.pair_word]);
+  }
+  launch("write_tiles", kTileThreads,
+         [](const CutTask& task) { return task.splits == 0 ? 0 : task.tile_capacity; });
+  list_pairs(known.rows);
   return std::move(cuts_);
 }
 

@@ -10,15 +10,21 @@
 
 #include "coords/cuda/fill_list.hpp"
 #include "coords/cuda/radix_sort.hpp"
+#include "formats/cuda/counted_cuts.hpp"
 #include "formats/cuda/cut_maps.hpp"
 
 namespace pumice::cuda {
 
+/// When what a cut leads to gets its memory: at once, in the room that the request says, or when
+/// the host knows how much there is of everything.
+enum class CutMemory : unsigned char { given, counted };
+
 class CutBatchBuilder {
  public:
   /// What is to be zero comes from `zeroed` as far as that goes; see FillList.
-  CutBatchBuilder(jit::KernelRunner& runner, std::shared_ptr<ArenaAllocator> zeroed)
-      : runner_(runner), fill_(std::move(zeroed)), search_(runner, fill_) {}
+  CutBatchBuilder(jit::KernelRunner& runner, CutMemory memory,
+                  std::shared_ptr<ArenaAllocator> zeroed)
+      : runner_(runner), memory_(memory), fill_(std::move(zeroed)), search_(runner, fill_) {}
 
   /// Whether there is room for another request's task, sets and sort.
   bool takes(const CutRequest& request) const;
@@ -27,6 +33,12 @@ class CutBatchBuilder {
   std::shared_ptr<OrderedMap> add(const CutRequest& request);
   /// Enqueues everything; cuts in the order in which they were added.
   std::vector<CutMap> build();
+  /// The same in two steps, for CutMemory::counted: all that counts, with the words that the host
+  /// is to know, and all that comes once it knows them. Between the two, whether there is room for
+  /// what was counted.
+  void count(CountReader& reader);
+  bool fits(std::span<const std::int64_t> counts) const;
+  std::vector<CutMap> write(const KnownCounts& known);
 
  private:
   /// What only the build needs.
@@ -34,6 +46,11 @@ class CutBatchBuilder {
     MapSearch map;
     std::shared_ptr<OrderedMap> order;   // may be that of another task, or of an earlier cut
     bool is_ordered_here = false;
+    bool is_centred = false;
+    // Of the words that a reader brings, those that say how many there are.
+    std::size_t tile_word = 0;
+    std::size_t entry_word = 0;
+    std::size_t pair_word = 0;
   };
   using BlocksOf = std::function<std::int64_t(const CutTask&)>;
 
@@ -43,6 +60,9 @@ class CutBatchBuilder {
   }
   std::int64_t tiles_of_pairs(const CutTask& task) const;
   Scratch& scratch_of(const CutTask& task) {
+    return scratch_[static_cast<std::size_t>(&task - batch_.task)];
+  }
+  const Scratch& scratch_of(const CutTask& task) const {
     return scratch_[static_cast<std::size_t>(&task - batch_.task)];
   }
   /// The number of a task of the same map; -1: there is none.
@@ -67,10 +87,18 @@ class CutBatchBuilder {
   void write_keys(const char* kernel);
   template <class Key> void search_and_sort();
   template <class Key> void sort(RadixSort<Key>& sort);
-  void make_tiles();
-  void make_pairs();
+  /// Everything up to the order of the outputs.
+  void search_and_order();
+  void cut_tiles();
+  /// Also where there is no row: the first tile says how many pairs there are. `rows` says how many
+  /// rows of a task's outputs to walk over.
+  template <class RowsOf> void list_pairs(const RowsOf& rows);
+  void make_tiles(CutTask& task, CutMap& cut, std::int64_t tiles, std::int64_t entries,
+                  bool is_centred);
+  void make_pairs(CutTask& task, CutMap& cut, std::int64_t pairs);
 
   jit::KernelRunner& runner_;
+  CutMemory memory_;
   FillList fill_;
   MatchBatchBuilder search_;
   CutBatch batch_{};

@@ -1,8 +1,14 @@
 // Which maps are cut together.
 #include "formats/cuda/cut_maps.hpp"
 
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
+
 #include <pumice/core/error.hpp>
 
+#include "formats/cuda/counted_cuts.hpp"
 #include "formats/cuda/cut_batch.hpp"
 
 namespace pumice::cuda {
@@ -42,23 +48,60 @@ std::int64_t CutMap::bytes() const {
                                    pair_in_.bytes() + pair_out_.bytes() + counts_.bytes());
 }
 
-std::vector<CutMap> cut_maps(jit::KernelRunner& runner, std::span<const CutRequest> requests,
-                             const std::shared_ptr<ArenaAllocator>& zeroed) {
+namespace {
+
+/// Requests in batches, as many in each as fit: `begin` makes an empty one, and `end` gets it full.
+template <class Begin, class End>
+void in_batches(std::span<const CutRequest> requests, const Begin& begin, const End& end) {
   for (const CutRequest& request : requests)
     check(request);
-  std::vector<CutMap> cuts;
   std::vector<std::shared_ptr<OrderedMap>> orders;   // of the requests so far
   while (orders.size() < requests.size()) {
-    CutBatchBuilder batch(runner, zeroed);
+    CutBatchBuilder& batch = begin();
     const std::span<const CutRequest> before = requests.first(orders.size());
     for (const CutRequest& request : requests.subspan(orders.size())) {
       const CutRequest informed = with_earlier(request, before, orders);
       if (!batch.takes(informed)) break;
       orders.push_back(batch.add(informed));
     }
-    for (CutMap& cut : batch.build())
-      cuts.push_back(std::move(cut));
+    end(batch);
   }
+}
+
+}   // namespace
+
+std::vector<CutMap> cut_maps(jit::KernelRunner& runner, std::span<const CutRequest> requests,
+                             const std::shared_ptr<ArenaAllocator>& zeroed) {
+  std::vector<CutMap> cuts;
+  std::optional<CutBatchBuilder> batch;
+  in_batches(
+      requests,
+      [&]() -> CutBatchBuilder& { return batch.emplace(runner, CutMemory::given, zeroed); },
+      [&](CutBatchBuilder& full) { std::ranges::move(full.build(), std::back_inserter(cuts)); });
+  return cuts;
+}
+
+CountedCuts::CountedCuts(jit::KernelRunner& runner, std::span<const CutRequest> requests,
+                         CountReader& reader) {
+  in_batches(
+      requests,
+      [&]() -> CutBatchBuilder& {
+        batches_.push_back(std::make_unique<CutBatchBuilder>(runner, CutMemory::counted, nullptr));
+        return *batches_.back();
+      },
+      [&](CutBatchBuilder& full) { full.count(reader); });
+}
+
+CountedCuts::~CountedCuts() = default;
+
+bool CountedCuts::fit(std::span<const std::int64_t> words) const {
+  return std::ranges::all_of(batches_, [&](const auto& batch) { return batch->fits(words); });
+}
+
+std::vector<CutMap> CountedCuts::write(const KnownCounts& known) {
+  std::vector<CutMap> cuts;
+  for (const auto& batch : batches_)
+    std::ranges::move(batch->write(known), std::back_inserter(cuts));
   return cuts;
 }
 

@@ -23,10 +23,10 @@ const CoordinateSet& output_of(const KernelMap& map, bool is_transposed) {
   return is_transposed ? *map.in() : *map.out();
 }
 
-/// Pairs are listed from the side of fewer rows, for there is room for all its rows times the
-/// offsets.
+/// Pairs are listed from the coarser side, which has fewer rows in most cases, and is known before
+/// rows are counted. It is the order in which gradients of weights add them up.
 bool lists_from_inputs(const KernelMap& map) {
-  return map.in()->rows().capacity() < map.out()->rows().capacity();
+  return map.outputs_are_finer();
 }
 
 /// Whether the transpose of a map is the map itself with offsets numbered from the last on.
@@ -67,6 +67,11 @@ const DeviceWindow* MapFormats::window() {
 void MapFormats::keep_window(std::shared_ptr<const DeviceWindow> window) {
   const std::scoped_lock lock(mutex_);
   if (window_ == nullptr) window_ = std::move(window);
+}
+
+void MapFormats::note_in(std::shared_ptr<CutNotes> notes) {
+  const std::scoped_lock lock(mutex_);
+  notes_ = std::move(notes);
 }
 
 CutRequest MapFormats::request_through(const DeviceWindow* window, const TilesWanted& wanted,
@@ -131,6 +136,7 @@ const TileMapRef& MapFormats::tiles(bool is_transposed, const TileCut& cut, Offs
   const auto find = [&]() -> const TileMapRef* {
     Tiles* made = made_tiles(wanted);
     if (made == nullptr) return nullptr;
+    if (!made->asked && notes_ != nullptr) notes_->ask_for_tiles(wanted);
     made->asked = true;
     return mirrors ? &made->mirrored : &made->ref;
   };
@@ -159,6 +165,7 @@ const TileMapRef& MapFormats::tiles(bool is_transposed, const TileCut& cut, Offs
 PairListRef MapFormats::pairs(bool is_transposed) {
   const bool is_identity = map_.window().volume() == 1 && is_centred(map_);
   const auto find = [&] {
+    if (!asked_for_pairs_ && notes_ != nullptr && !is_identity) notes_->ask_for_pairs();
     asked_for_pairs_ = true;
     PairListRef result = pairs_;
     if (is_transposed) std::swap(result.in, result.out);

@@ -18,18 +18,11 @@
 #include <pumice/maps/kernel_map.hpp>
 
 #include "formats/cuda/cut_maps.hpp"
+#include "formats/cuda/cut_notes.hpp"
 #include "formats/cuda/device_formats.hpp"
 #include "formats/cuda/identity_pairs.hpp"
 
 namespace pumice::cuda {
-
-/// Which tiles of a map somebody wants.
-struct TilesWanted {
-  bool is_transposed = false;   // of the map's inputs instead of its outputs
-  TileCut cut{};
-
-  friend bool operator==(const TilesWanted&, const TilesWanted&) = default;
-};
 
 /// Any thread may ask; work is enqueued on the stream of the map's sets. What is missing is made
 /// without the mutex, since an allocator may wait for a lock that somebody holds who waits for it
@@ -86,6 +79,8 @@ class MapFormats final : public DeviceFormats, public KeptWithMap {
   void keep(const CutRequest& request, CutMap made);
   /// Where the window is on the device already; else it is copied there when needed.
   void keep_window(std::shared_ptr<const DeviceWindow> window);
+  /// From here on `notes` are told what is asked for, but for what is recorded into graphs.
+  void note_in(std::shared_ptr<CutNotes> notes);
 
  private:
   struct Tiles {
@@ -131,6 +126,7 @@ class MapFormats final : public DeviceFormats, public KeptWithMap {
   std::unique_ptr<IdentityPairs> identity_;
   PairListRef pairs_{};   // of the map itself, not of its transpose
   CutMap pairs_cut_{};
+  std::shared_ptr<CutNotes> notes_;
   bool asked_for_pairs_ = false;
   std::vector<std::unique_ptr<TilesOfPairs>> pair_tiles_;
   std::array<Buffer<std::int32_t>, 2> pair_index_;   // of the map itself, of its transpose

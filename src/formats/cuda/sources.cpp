@@ -8,13 +8,13 @@ std::span<const jit::KernelGroup> formats_kernels() {
       {{.name = "tile maps",
         .text = "#include <pumice/formats/gray_order.h>\n"
                 "#include <pumice/formats/tiles.h>\n"},
-       {"cut_tiles", "gray_keys_u32", "gray_keys_u64"}},
+       {"cut_tiles", "gray_keys_u32", "gray_keys_u64", "write_tiles"}},
       {{.name = "pair tiles", .text = "#include <pumice/formats/pair_tiles.h>\n"},
        {"fill_pair_tiles", "index_pairs", "plan_pair_tiles"}},
       {{.name = "pair lists",
         .text = "#include <pumice/formats/identity_pairs.h>\n"
                 "#include <pumice/formats/pair_lists.h>\n"},
-       {"identity_pairs", "list_pairs"}},
+       {"count_pairs", "identity_pairs", "list_pairs"}},
       {{.name = "part cuts", .text = "#include <pumice/formats/part_cut.h>\n"},
        {"bound_cut", "bound_lists", "bucket_entries", "check_given", "count_slots", "fill_lines",
         "fill_slots", "key_blocks", "key_lines", "key_shares", "list_places", "list_rows",

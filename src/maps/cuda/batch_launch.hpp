@@ -20,6 +20,10 @@ template <class Batch> std::span<typename Batch::Task> tasks_of(Batch& batch) {
   return {batch.task, static_cast<std::size_t>(batch.tasks)};
 }
 
+template <class Batch> std::span<const typename Batch::Task> tasks_of(const Batch& batch) {
+  return {batch.task, static_cast<std::size_t>(batch.tasks)};
+}
+
 /// Each task gets `blocks_of(task)` blocks, which it finds by `first_block`.
 template <class Batch, class BlocksOf>
 void launch_batch(jit::KernelRunner& runner, const jit::KernelName& kernel, int threads,

@@ -33,26 +33,18 @@ CoordinateBounds bounds_of(const CellRange& range) {
   return bounds;
 }
 
-/// The most outputs that one input can reach: on each axis the offsets whose steps, of a dilation
-/// each, are whole strides apart. With dilation 3 and stride 3 that is every offset.
-std::int64_t most_reached(const KernelWindow& window, Reach reach) {
-  if (reach == Reach::out_to_in || window.shape != KernelShape::hypercube) return window.volume();
-  std::int64_t most = 1;
-  for (std::size_t axis = 0; axis < static_cast<std::size_t>(window.dimension); ++axis) {
-    const std::int32_t apart =
-        window.stride[axis] / std::gcd(window.stride[axis], window.dilation[axis]);
-    most *= (window.size[axis] + apart - 1) / apart;
-  }
-  return std::min(most, window.volume());
-}
-
 Room room_of(const PlannedSet* planned) {
   return planned == nullptr ? std::nullopt : Room(planned->room);
 }
 
+jit::DeviceRunner runner_for(const CoordinateSet& from, const PlannedSet* planned) {
+  return {from.stream(), default_allocator(from.device()),
+          planned == nullptr ? nullptr : planned->status};
+}
+
 CoordinateSetPtr reach_cells(const CoordinateSetPtr& from, const KernelWindow& window, Reach reach,
                              const CoordinateOptions& options, const PlannedSet* planned) {
-  jit::DeviceRunner runner(from->stream(), default_allocator(from->device()));
+  jit::DeviceRunner runner = runner_for(*from, planned);
   const std::int64_t rows = from->rows().capacity();
   const auto cells = reached_cells(from->layout(), range_of(*from), window, reach,
                                    options.spatial_shape, from->batch_size());
@@ -68,10 +60,23 @@ CoordinateSetPtr reach_cells(const CoordinateSetPtr& from, const KernelWindow& w
 
 }   // namespace
 
+// On each axis the offsets whose steps, of a dilation each, are whole strides apart. With dilation
+// 3 and stride 3 that is every offset.
+std::int64_t most_reached(const KernelWindow& window, Reach reach) {
+  if (reach == Reach::out_to_in || window.shape != KernelShape::hypercube) return window.volume();
+  std::int64_t most = 1;
+  for (std::size_t axis = 0; axis < static_cast<std::size_t>(window.dimension); ++axis) {
+    const std::int32_t apart =
+        window.stride[axis] / std::gcd(window.stride[axis], window.dilation[axis]);
+    most *= (window.size[axis] + apart - 1) / apart;
+  }
+  return std::min(most, window.volume());
+}
+
 CoordinateSetPtr strided_set(const CoordinateSetPtr& in, const KernelWindow& window, bool by_cell,
                              const CoordinateOptions& options, const PlannedSet* planned) {
   if (!by_cell) return reach_cells(in, window, Reach::in_to_out, options, planned);
-  jit::DeviceRunner runner(in->stream(), default_allocator(in->device()));
+  jit::DeviceRunner runner = runner_for(*in, planned);
   if (in->rows().capacity() == 0) return empty_set(runner, *in, options);
   CellRange range = range_of(*in);
   const auto dimension = static_cast<std::size_t>(window.dimension);

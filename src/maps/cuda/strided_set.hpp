@@ -12,7 +12,12 @@ namespace pumice::cuda {
 struct PlannedSet {
   SetCapacity room{};
   const DeviceWindow* window = nullptr;   // of the convolution
+  StatusRecord* status = nullptr;         // where trouble is reported; null: to the stream
 };
+
+/// The most cells that one cell can reach: of a strided convolution's inputs (in_to_out) or of a
+/// transposed one's (out_to_in).
+std::int64_t most_reached(const KernelWindow& window, Reach reach);
 
 /// Of a strided convolution: one output for each occupied coarse cell (`by_cell`), or every cell
 /// that an offset reaches. Cut to the spatial shape of `options`. Waits for the number of rows

@@ -61,7 +61,6 @@ class SparseConvTensor(NoTensor, metaclass=_Recorded):
         "the features; or give it x.features [N, C], and x.replace_feature(…) puts a result of N rows back on the sites"
     )
     _layers: dict[str, str] = {}
-    _ahead: Any = None  # of the layer that made these sites, or was the first one called on them (ahead.py)
     _functions = "give it x.features [N, C]; x.replace_feature(…) puts a result of N rows back on the sites"
 
     def __init__(
@@ -234,7 +233,6 @@ class SparseConvTensor(NoTensor, metaclass=_Recorded):
         """Maps stay behind: they are found again."""
         return {
             **self.__dict__, "_features": self.computed(), "_use": None, "indice_dict": {}, "_known": None,
-            "_ahead": None,
         }  # fmt: skip
 
     def __repr__(self) -> str:

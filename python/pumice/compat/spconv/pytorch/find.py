@@ -12,7 +12,6 @@ from ....coords import Coordinates
 from ....ops.modes import version_of
 from ...foreign import PeerAssertionError
 from .. import constants
-from .ahead import Ahead, ahead_of, axis_out_of_reach, begin, span
 from .core import SparseConvTensor
 from .indice_data import IndiceData
 from .windowed import WindowedModule
@@ -27,8 +26,6 @@ class Found(NamedTuple):
     spatial_shape: list[int]
     indice_dict: dict[str, IndiceData]
 
-    ahead: Ahead | None = None  # of these sites, where they are others than those of the input
-
     def output(self, x: SparseConvTensor, features: Tensor) -> SparseConvTensor:
         """`features` [M, C] on the sites that the map leads to, all else as in `x`."""
         if self.indices is x.indices and x._known is not None and x._known[-1] is self.coords:
@@ -36,8 +33,6 @@ class Found(NamedTuple):
         else:
             result = x._on(features, self.indices, self.coords, self.spatial_shape)
         result.indice_dict = self.indice_dict
-        if self.ahead is not None:
-            result._ahead = self.ahead
         return result
 
 
@@ -49,12 +44,10 @@ def find(layer: WindowedModule, x: SparseConvTensor) -> Found:
     if kept is not None:
         return _reused(layer, x, kept)
     data = _build(layer, x)
-    data.ahead = x._ahead
     indice_dict = x.indice_dict
     if layer.indice_key is not None:
         indice_dict = {**indice_dict, layer.indice_key: data}
-    ahead = None if layer.subm else ahead_of(layer)
-    return Found(data.map, data.out_indices, data.out_coords, data.out_spatial_shape, indice_dict, ahead)
+    return Found(data.map, data.out_indices, data.out_coords, data.out_spatial_shape, indice_dict)
 
 
 def shared(layer: WindowedModule, x: SparseConvTensor) -> IndiceData | None:
@@ -82,7 +75,6 @@ def _build(layer: WindowedModule, x: SparseConvTensor) -> IndiceData:
     window, coords = layer.window, x.coords
     if not (layer.subm or layer.transposed):
         _check_reach(layer, x)
-    begin(layer, x, coords)
     if layer.subm:
         map = ops.submanifold_map(coords, window)
         out_coords, out_indices, out_shape = coords, x.indices, list(x.spatial_shape)
@@ -155,7 +147,7 @@ def _inverse(layer: WindowedModule, x: SparseConvTensor) -> Found:
             "sites that it made"
         )
     indices = kept.in_indices()
-    return Found(kept.backwards(), indices, kept.coords, kept.spatial_shape, x.indice_dict, kept.ahead)
+    return Found(kept.backwards(), indices, kept.coords, kept.spatial_shape, x.indice_dict)
 
 
 def _about(layer: WindowedModule) -> str:
@@ -164,13 +156,13 @@ def _about(layer: WindowedModule) -> str:
 
 def _check_reach(layer: WindowedModule, x: SparseConvTensor) -> None:
     """A window wider than the padded grid has no output."""
-    axis = axis_out_of_reach(layer, x.spatial_shape)
-    if axis is not None:
-        raise _C.UserError(
-            f"{layer.describe()}: axis {axis} has {x.spatial_shape[axis]} cells and padding "
-            f"{layer.padding[axis]}, and the window spans {span(layer, axis)}: enlarge spatial_shape or "
-            "padding"
-        )
+    for axis, extent in enumerate(x.spatial_shape):
+        span = layer.dilation[axis] * (layer.kernel_size[axis] - 1) + 1
+        if extent + 2 * layer.padding[axis] < span:
+            raise _C.UserError(
+                f"{layer.describe()}: axis {axis} has {extent} cells and padding {layer.padding[axis]}, and the "
+                f"window spans {span}: enlarge spatial_shape or padding"
+            )
 
 
 def is_pointwise(layer: WindowedModule) -> bool:

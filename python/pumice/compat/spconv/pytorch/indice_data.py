@@ -45,7 +45,6 @@ class IndiceData:
         self.is_subm = is_subm
         self.algo = algo
         self.is_transposed = transposed
-        self.ahead: Any = None  # of the input (ahead.py)
         self.voxel_num: Any = None
         axes = window.numbers[0]
         size, stride, padding, dilation = (

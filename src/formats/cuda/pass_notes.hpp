@@ -1,0 +1,68 @@
+// What a pass asked for, as values: which sets follow from which, how large they were, which maps
+// there are between them, and what was cut of these.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include <pumice/maps/map_cache.hpp>
+
+#include "coords/cuda/device_set.hpp"
+#include "formats/cuda/cut_notes.hpp"
+
+namespace pumice::cuda {
+
+/// Sets are numbered, the one that a pass begins with is 0. Any thread may use it.
+class PassNotes {
+ public:
+  struct SetNote {
+    std::size_t from = 0;
+    MapCache::Kind kind = MapCache::Kind::cell;
+    KernelWindow window;
+    double rows = 0;   // for each of set 0, the most of late
+    double blocks = 0;
+    int unasked = 0;   // passes since somebody asked
+  };
+  struct MapNote {
+    MapCache::Kind kind = MapCache::Kind::submanifold;
+    std::size_t in = 0;
+    std::size_t out = 0;
+    bool key_names_out = false;
+    KernelWindow window;
+    bool outputs_are_finer = false;
+    bool has_identity_offset = false;
+    std::shared_ptr<CutNotes> cuts{};
+    int unasked = 0;
+  };
+  struct Steps {
+    std::vector<SetNote> sets;   // [i] is set i + 1
+    std::vector<MapNote> maps;
+  };
+
+  PassNotes() = default;
+  /// Of the pass after one with these `earlier` notes.
+  explicit PassNotes(const PassNotes& earlier);
+  PassNotes& operator=(const PassNotes&) = delete;
+
+  Steps steps() const;
+  /// The number of the set; absent where there are too many to be noted.
+  std::optional<std::size_t> ask_for_set(std::size_t from, const MapCache::Entry& made);
+  /// Where to note what is cut of it; null likewise.
+  std::shared_ptr<CutNotes> ask_for_map(std::size_t in, std::size_t out,
+                                        const MapCache::Entry& made);
+  void ask_for_map(std::size_t number);
+  /// A set had that many rows and blocks for each row of set 0.
+  void learn_size(std::size_t set, double rows, double blocks);
+
+ private:
+  SetNote& set(std::size_t number) { return steps_.sets[number - 1]; }
+
+  mutable std::mutex mutex_;
+  Steps steps_;
+};
+
+}   // namespace pumice::cuda
