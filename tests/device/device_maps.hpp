@@ -116,6 +116,25 @@ inline void expect_same_pairs(const PairListRef& device, const KernelMapView& cp
   EXPECT_TRUE(std::equal(cpu.out.begin(), cpu.out.end(), device.out));
 }
 
+/// Word for word: the same rows at the same places.
+inline void expect_same_tiles(const TileMapRef& a, const TileMapRef& b) {
+  ASSERT_EQ(a.tiles.rows(), b.tiles.rows());
+  std::int64_t entries = 0;
+  for (std::int64_t i = 0; i < a.tiles.rows(); ++i) {
+    EXPECT_EQ(a.tile_order[i].tile, b.tile_order[i].tile);
+    EXPECT_EQ(a.tile_order[i].entry_begin, b.tile_order[i].entry_begin);
+    EXPECT_EQ(a.tile_order[i].entry_end, b.tile_order[i].entry_end);
+    EXPECT_EQ(a.tile_order[i].split, b.tile_order[i].split);
+    entries = std::max<std::int64_t>(entries, a.tile_order[i].entry_end);
+  }
+  EXPECT_TRUE(std::equal(a.out_row, a.out_row + a.tiles.rows() * a.tile_rows, b.out_row));
+  EXPECT_TRUE(std::equal(a.in_row, a.in_row + entries * a.tile_rows, b.in_row));
+  for (std::int64_t e = 0; e < entries; ++e) {
+    EXPECT_EQ(a.entry[e].offset, b.entry[e].offset);
+    EXPECT_EQ(a.entry[e].blocks, b.entry[e].blocks);
+  }
+}
+
 inline void expect_same_map(const cuda::CutMap& device, const KernelMapView& cpu, int splits) {
   ASSERT_FALSE(device.tiles().tiles.poisoned());
   ASSERT_FALSE(device.entries().poisoned());

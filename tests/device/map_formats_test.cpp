@@ -71,23 +71,6 @@ Launches operator+(Launches first, const Launches& then) {
   return first;
 }
 
-/// Word for word: the same rows at the same places.
-void expect_equal(const TileMapRef& a, const TileMapRef& b) {
-  ASSERT_EQ(a.tiles.rows(), b.tiles.rows());
-  std::int64_t entries = 0;
-  for (std::int64_t i = 0; i < a.tiles.rows(); ++i) {
-    EXPECT_EQ(a.tile_order[i].tile, b.tile_order[i].tile);
-    EXPECT_EQ(a.tile_order[i].entry_begin, b.tile_order[i].entry_begin);
-    entries = std::max<std::int64_t>(entries, a.tile_order[i].entry_end);
-  }
-  EXPECT_TRUE(std::equal(a.out_row, a.out_row + a.tiles.rows() * a.tile_rows, b.out_row));
-  EXPECT_TRUE(std::equal(a.in_row, a.in_row + entries * a.tile_rows, b.in_row));
-  for (std::int64_t e = 0; e < entries; ++e) {
-    EXPECT_EQ(a.entry[e].offset, b.entry[e].offset);
-    EXPECT_EQ(a.entry[e].blocks, b.entry[e].blocks);
-  }
-}
-
 PUMICE_DEVICE_TEST(DeviceMatchedMaps, ACentredMapIsMatchedOnceForTilesOfAnyHeightAndForPairs) {
   for (const bool large : {false, true}) {
     const auto set = large ? random_set(3, 5000, 30, 3) : random_set(3, 700, 12, 3);
@@ -115,8 +98,8 @@ PUMICE_DEVICE_TEST(DeviceMatchedMaps, ACentredMapIsMatchedOnceForTilesOfAnyHeigh
     expect_same_pairs(pairs.pairs(), cpu->view());
     expect_same_map(first, cpu->view(), 1);
     request.earlier.reset();
-    expect_equal(lower.tiles(), build(*runner, tiles_of(request, 64)).tiles());
-    expect_equal(higher.tiles(), build(*runner, tiles_of(request, 256)).tiles());
+    expect_same_tiles(lower.tiles(), build(*runner, tiles_of(request, 64)).tiles());
+    expect_same_tiles(higher.tiles(), build(*runner, tiles_of(request, 256)).tiles());
   }
 }
 
@@ -181,7 +164,7 @@ PUMICE_DEVICE_TEST(DeviceMatchedMaps, AStridedMapIsMatchedOnceForEachDirection) 
   expect_same_map(tiles_back, cpu_back->view(), 1);
   expect_same_pairs(pairs_back.pairs(), cpu_back->view());
   back.earlier.reset();
-  expect_equal(lower_back.tiles(), build(*runner, tiles_of(back, 64)).tiles());
+  expect_same_tiles(lower_back.tiles(), build(*runner, tiles_of(back, 64)).tiles());
 }
 
 PUMICE_DEVICE_TEST(DeviceMatchedMaps, KernelsOfSeveralWordsAreMatchedOnceToo) {
@@ -197,7 +180,7 @@ PUMICE_DEVICE_TEST(DeviceMatchedMaps, KernelsOfSeveralWordsAreMatchedOnceToo) {
   const auto pairs = build(*runner, pairs_of(request));
   expect_same_pairs(pairs.pairs(), submanifold_map(set, shape)->view());
   request.earlier.reset();
-  expect_equal(lower.tiles(), build(*runner, tiles_of(request, 64)).tiles());
+  expect_same_tiles(lower.tiles(), build(*runner, tiles_of(request, 64)).tiles());
 }
 
 PUMICE_DEVICE_TEST(DeviceMatchedMaps, RequestsOfOneMapShareASearchAndAnOrder) {
@@ -238,8 +221,8 @@ PUMICE_DEVICE_TEST(DeviceMatchedMaps, RequestsOfOneMapShareASearchAndAnOrder) {
         expect_same_pairs(made[i].pairs(), cpu->view());
         continue;
       }
-      expect_equal(made[i].tiles(), alone.tiles());
-      expect_equal(made[i].mirrored_tiles(), alone.mirrored_tiles());
+      expect_same_tiles(made[i].tiles(), alone.tiles());
+      expect_same_tiles(made[i].mirrored_tiles(), alone.mirrored_tiles());
       expect_same_map(made[i], cpu->view(), requests[i].tiles->splits);
     }
   };
