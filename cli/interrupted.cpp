@@ -28,7 +28,7 @@ sigset_t interrupts() {
 }
 
 [[noreturn]] void say_and_end(int number) {
-  if (const std::string* text = text_to_say.load()) {
+  if (const std::string* text = text_to_say.exchange(nullptr)) {   // once, whoever hears of it
     (void)!::write(STDERR_FILENO, text->data(), text->size());
   }
   const sigset_t set = interrupts();
@@ -65,31 +65,35 @@ void wait_for_interrupt(int signals, int told, int end) {
 }   // namespace
 
 SaysAtInterrupt::SaysAtInterrupt(const std::string& text) {
-  say(text);
-  before_ = std::signal(SIGINT, &say_and_end);
+  struct sigaction now {};
+  sigaction(SIGINT, nullptr, &now);
+  if (now.sa_handler == SIG_IGN) return;   // as of a shell's job in the background
   const sigset_t set = interrupts();
-  pthread_sigmask(SIG_BLOCK, &set, &mask_before_);
   signals_ = signalfd(-1, &set, SFD_CLOEXEC);
   told_ = eventfd(0, EFD_CLOEXEC);
   end_ = eventfd(0, EFD_CLOEXEC);
   PUMICE_ENSURES(signals_ >= 0 && told_ >= 0 && end_ >= 0, "no file descriptor to wait for Ctrl-C");
+  say(text);
+  before_ = std::signal(SIGINT, &say_and_end);
+  pthread_sigmask(SIG_BLOCK, &set, &mask_before_);
   const pid_t parent = getpid();
-  child_ = fork();
+  child_ = fork();   // where there is no room for a process, this one alone hears of it
   if (child_ == 0) tell_of_interrupt(told_, parent);
-  PUMICE_ENSURES(child_ > 0, "no process to wait for Ctrl-C");
   waiting_ = std::thread(wait_for_interrupt, signals_, told_, end_);
 }
 
 SaysAtInterrupt::~SaysAtInterrupt() {
+  if (!waiting_.joinable()) return;
   const std::uint64_t one = 1;
   (void)!::write(end_, &one, sizeof one);
   waiting_.join();
-  kill(child_, SIGKILL);
-  while (waitpid(child_, nullptr, 0) < 0 && errno == EINTR)
-    ;
-  close(signals_);
-  close(told_);
-  close(end_);
+  if (child_ > 0) {
+    kill(child_, SIGKILL);
+    while (waitpid(child_, nullptr, 0) < 0 && errno == EINTR)
+      ;
+  }
+  for (const int descriptor : {signals_, told_, end_})
+    close(descriptor);
   pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
   std::signal(SIGINT, before_);
   text_to_say = nullptr;

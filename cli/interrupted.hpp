@@ -12,7 +12,8 @@
 namespace pumice::cli {
 
 /// As long as it lives, Ctrl-C prints a text on standard error before it ends the program as it
-/// does without. One at a time, of the thread that made it.
+/// does without. One at a time, of the thread that made it. Where the signal is ignored when this
+/// is made, it stays so.
 ///
 /// NVRTC sets a handler of its own while it compiles, which ends the program without a word. So a
 /// thread waits for the signal here, which the others, all that are started from now on, block:

@@ -61,7 +61,8 @@ def _suggest_compiler() -> None:
 
 def _connect() -> None:
     _C.use_framework(
-        DTYPES, _cut, torch.Tensor.is_neg, describe, vars(torch.autograd.forward_ad), has_derivative
+        DTYPES, _cut, torch.Tensor.is_neg, describe, vars(torch.autograd.forward_ad), has_derivative,
+        torch.is_grad_enabled,
     )
     # Since PyTorch 2.10; without it the extension calls the methods of tensors.
     exchange = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)

@@ -211,7 +211,7 @@ void bind_framework(nb::module_& module) {
   module.def(
       "use_framework",
       [](const nb::sequence& dtypes, nb::object cut, nb::object is_negated, nb::object describe,
-         nb::object forward_ad, nb::object has_derivative) {
+         nb::object forward_ad, nb::object has_derivative, nb::object learns) {
         for (std::size_t i = 0; i < framework().dtypes.size(); ++i)
           framework().dtypes[i] = nb::object(dtypes[i]).release();
         framework().cut = cut.release();
@@ -219,12 +219,15 @@ void bind_framework(nb::module_& module) {
         framework().describe = describe.release();
         framework().forward_ad = forward_ad.release();
         framework().has_derivative = has_derivative.release();
+        framework().learns = learns.release();
       },
       "dtypes"_a, "cut"_a, "is_negated"_a, "describe"_a, "forward_ad"_a, "has_derivative"_a,
+      "learns"_a,
       "Hands over the framework's element types, in the order of Pumice's; cut(flat, tensors), "
       "which gives views of a flat tensor in the shapes of others; is_negated(tensor); "
       "describe(object), which says why it is no tensor that kernels can take; the names of the "
-      "module of forward-mode differentiation, and has_derivative(tensor) in that mode.");
+      "module of forward-mode differentiation, has_derivative(tensor) in that mode, and learns(), "
+      "whether gradients are noted.");
   module.def(
       "use_framework_device",
       [](nb::object raw_allocate, nb::object raw_free, nb::object current_stream,

@@ -26,6 +26,7 @@ struct Framework {
   nb::handle describe;                  // (object) -> why it is no tensor that kernels can take
   nb::handle forward_ad;                // names of the module of forward-mode differentiation
   nb::handle has_derivative;            // (tensor) -> bool, of that mode
+  nb::handle learns;                    // () -> whether gradients are noted
   nb::handle raw_allocate;              // (bytes, stream) -> address, on the current device
   nb::handle raw_free;                  // (address)
   nb::handle current_stream;            // (device index) -> address of a CUstream
@@ -96,8 +97,8 @@ class Call {
 
   /// What makes the results that the call hands out. All else that is made in it is temporary.
   FrameworkResults& results() const { return results_; }
-  /// Runs `work`, on the CPU without the GIL. (On a device it only enqueues, and giving the GIL
-  /// away costs more than the work.)
+  /// Runs `work`, on the CPU without the GIL. (On a device it mostly enqueues, and giving the GIL
+  /// away costs more than the work; where sites are counted, it waits with it.)
   template <class Work> auto run(Work&& work) const {
     if (!on_cpu()) return work();
     const GilReleased released;

@@ -9,6 +9,7 @@
 #include <pumice/formats/pass_memory.hpp>
 
 #include "arguments.hpp"
+#include "framework.hpp"
 #include "sites.hpp"
 
 using namespace nanobind::literals;
@@ -46,12 +47,18 @@ LayerWindow make_window(const List& size, const List& stride, const List& paddin
   return {window};
 }
 
+PassMemory::Followed followed() {
+  return framework().learns().ptr() == Py_True ? PassMemory::Followed::by_gradients
+                                               : PassMemory::Followed::by_nothing;
+}
+
 /// Finds a map of `sites`, or builds it. If it is the first one there, a pass begins with it.
 template <class Find>
 Map find(const Sites& sites, const LayerWindow& window, Find&& find_or_build) {
   const Call call(sites.set->device(), home_of(sites));
   const auto work = [&](MapCache& maps) {
-    if (!call.on_cpu()) window.passes.begin(maps, sites.set, call.stream());
+    if (!call.on_cpu() && PassMemory::begins(maps))
+      window.passes.begin(maps, sites.set, call.stream(), followed());
     return find_or_build(maps);
   };
   return {call.run([&] { return sites.family->locked(!call.on_cpu(), work); }), sites.family};

@@ -32,24 +32,25 @@ int available() {
 
 /// For threads that are started here: a program waits for Ctrl-C where it chose to, and a handler
 /// that another library sets while it works, as NVRTC does, is not called in one of them.
-void block_signals() {
+void block_interrupts() {
   thread_local bool is_done = false;
   if (is_done) return;
   is_done = true;
   sigset_t set;
-  sigfillset(&set);
-  for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGABRT})
-    sigdelset(&set, fault);   // of the thread itself
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
 }
 
-class BlocksSignals : public tbb::task_scheduler_observer {
+class BlocksInterrupts : public tbb::task_scheduler_observer {
  public:
-  explicit BlocksSignals(tbb::task_arena& arena) : task_scheduler_observer(arena) { observe(true); }
-  ~BlocksSignals() override { observe(false); }
+  explicit BlocksInterrupts(tbb::task_arena& arena) : task_scheduler_observer(arena) {
+    observe(true);
+  }
+  ~BlocksInterrupts() override { observe(false); }
 
   void on_scheduler_entry(bool is_worker) override {
-    if (is_worker) block_signals();
+    if (is_worker) block_interrupts();
   }
 };
 
@@ -61,11 +62,11 @@ struct Arena {
       limit.emplace(tbb::global_control::max_allowed_parallelism,
                     static_cast<std::size_t>(threads));
     }
-    blocks_signals.emplace(arena);   // which asks for its threads: after the limit
+    blocks_interrupts.emplace(arena);   // which asks for its threads: after the limit
   }
   std::optional<tbb::global_control> limit{};
   tbb::task_arena arena;
-  std::optional<BlocksSignals> blocks_signals{};
+  std::optional<BlocksInterrupts> blocks_interrupts{};
 };
 
 /// Never destroyed: a thread that nobody waits for, as a daemon of Python, may be in a loop when
@@ -97,7 +98,7 @@ template <class Chunk> void run_chunks(Arena& arena, std::int64_t chunks, const 
     std::vector<std::jthread> helpers;
     for (int t = 1; t < arena.arena.max_concurrency() && t < chunks; ++t)
       helpers.emplace_back([&] {
-        block_signals();
+        block_interrupts();
         work();
       });
     work();

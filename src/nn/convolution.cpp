@@ -80,7 +80,8 @@ std::string Convolution::kind() const {
 
 Convolution::Way Convolution::find_way(const SparseTensor& x, const CoordinateSetPtr& sites) const {
   MapCache& maps = *x.maps;
-  passes_.begin(maps, x.coordinates, x.features.stream());
+  passes_.begin(maps, x.coordinates, x.features.stream(),
+                training() ? PassMemory::Followed::by_gradients : PassMemory::Followed::by_nothing);
   switch (spec_.mode) {
     case ConvolutionMode::submanifold: return {maps.submanifold(x.coordinates, spec_.window)};
     case ConvolutionMode::strided:

@@ -1,11 +1,14 @@
 // Ctrl-C ends a command with its sentence, whatever another thread does about signals meanwhile.
 #include "cli/interrupted.hpp"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
+#include <exception>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -49,6 +52,40 @@ TEST_F(InterruptedTest, SaysItWhereAnotherThreadDiscardsSignalsAsACompilerThatBe
     ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT) << shown;
     ASSERT_NE(shown.find("pumice: stopped, and nothing is kept"), std::string::npos) << shown;
   }
+}
+
+TEST_F(InterruptedTest, HearsNothingWhereTheSignalWasIgnoredBefore) {
+  const auto [shown, status] = shown_on_a_terminal(
+      [] {
+        std::signal(SIGINT, SIG_IGN);
+        const SaysAtInterrupt stopped("stopped");
+        (void)!::write(STDOUT_FILENO, "working", 7);
+        std::this_thread::sleep_for(std::chrono::milliseconds(300));
+        _exit(std::signal(SIGINT, SIG_DFL) == SIG_IGN ? 7 : 8);
+      },
+      "working");
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 7) << shown;
+  EXPECT_EQ(shown.find("stopped"), std::string::npos) << shown;
+}
+
+TEST_F(InterruptedTest, NeedsNoRoomForAnotherProcess) {
+  const auto [shown, status] = shown_on_a_terminal(
+      [] {
+        // Root may start processes beyond the limit.
+        if (getuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) _exit(9);
+        const rlimit none{1, 1};
+        if (setrlimit(RLIMIT_NPROC, &none) != 0) _exit(9);
+        try {
+          const SaysAtInterrupt stopped("stopped, and nothing is kept");
+          wait_for_ctrl_c("working");
+        } catch (const std::exception& error) {   // a thread counts as a process there
+          (void)!::write(STDOUT_FILENO, "no thread", 9);
+        }
+        _exit(7);
+      },
+      "working");
+  const bool ended = WIFSIGNALED(status) && WTERMSIG(status) == SIGINT;
+  EXPECT_TRUE(ended || (WIFEXITED(status) && WEXITSTATUS(status) == 7)) << shown << status;
 }
 
 TEST_F(InterruptedTest, LeavesNoProcessAndNoHandlerBehind) {

@@ -62,7 +62,7 @@ TEST_F(Parallel, TakesTheNumberOfThreadsItIsGiven) {
   EXPECT_EQ(threads(), 3);
 }
 
-TEST_F(Parallel, GivesItsThreadsNoSignals) {
+TEST_F(Parallel, KeepsCtrlCFromItsThreads) {
   const auto blocks = [](int signal) {
     sigset_t set;
     pthread_sigmask(SIG_BLOCK, nullptr, &set);
@@ -79,8 +79,8 @@ TEST_F(Parallel, GivesItsThreadsNoSignals) {
         std::this_thread::yield();
       return;
     }
-    EXPECT_TRUE(blocks(SIGINT) && blocks(SIGTERM));
-    EXPECT_FALSE(blocks(SIGSEGV) || blocks(SIGABRT));
+    EXPECT_TRUE(blocks(SIGINT));
+    EXPECT_FALSE(blocks(SIGTERM) || blocks(SIGPROF) || blocks(SIGSEGV));
     another_came = true;
   });
   EXPECT_TRUE(another_came);

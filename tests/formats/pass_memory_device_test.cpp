@@ -57,6 +57,7 @@ KernelWindow halving(std::int32_t size, std::int32_t padding = 0) {
 const KernelWindow kCube = submanifold_window(3, axes(3, 3), axes(3, 1));
 
 using Maps = std::vector<KernelMapPtr>;
+using Followed = PassMemory::Followed;
 
 /// Maps of a network: on the sites, down twice, once by cells and once by reach, up to sites of
 /// before, and up to sites that are made.
@@ -87,9 +88,10 @@ void train(const Maps& maps) {
 /// A pass over a set, as layers make it.
 class Pass {
  public:
-  Pass(const PassMemory& memory, const CoordinateSetPtr& set, StreamView stream)
+  Pass(const PassMemory& memory, const CoordinateSetPtr& set, StreamView stream,
+       Followed followed = Followed::by_gradients)
       : root_(CoordinateSet::copy_to(set, stream)) {
-    memory.begin(cache_, root_, stream);
+    memory.begin(cache_, root_, stream, followed);
   }
   const CoordinateSetPtr& root() const { return root_; }
   MapCache& cache() { return cache_; }
@@ -129,6 +131,35 @@ void expect_right(Pass& pass, const Maps& maps, const CoordinateSetPtr& set, Str
   expect_same(maps, network(here, set), stream);
   EXPECT_EQ(pass.cache().entries().size(), maps.size()) << "each map once";
   wait(stream);   // which raises what was reported
+}
+
+/// Counts the bytes that are handed out, and has none beyond `most`.
+class CountedMemory final : public Allocator {
+ public:
+  explicit CountedMemory(std::shared_ptr<Allocator> source) : source_(std::move(source)) {}
+  void* allocate(std::size_t bytes, StreamView stream) override {
+    if (now_ + static_cast<std::int64_t>(bytes) > most) throw Error("memory is short");
+    now_ += static_cast<std::int64_t>(bytes);
+    return source_->allocate(bytes, stream);
+  }
+  void deallocate(void* data, std::size_t bytes, StreamView stream) noexcept override {
+    now_ -= static_cast<std::int64_t>(bytes);
+    source_->deallocate(data, bytes, stream);
+  }
+  std::int64_t now() const { return now_; }
+
+  std::int64_t most = std::numeric_limits<std::int64_t>::max();
+
+ private:
+  std::shared_ptr<Allocator> source_;
+  std::int64_t now_ = 0;
+};
+
+bool has_what_gradients_need(const Maps& maps) {
+  return std::ranges::all_of(maps, [](const KernelMapPtr& map) {
+    cuda::MapFormats& formats = cuda::MapFormats::of(*map);
+    return formats.missing({.tiles = {formats.tiles_wanted(true, {})}, .pairs = true}).empty();
+  });
 }
 
 TEST(PassMemoryGpu, from_the_second_pass_on_nobody_waits_after_the_beginning) {
@@ -230,7 +261,7 @@ TEST(PassMemoryGpu, two_networks_on_one_set_are_one_pass) {
   const KernelWindow three = {.dimension = 3, .size = axes(3, 3), .stride = axes(3, 3)};
   const auto both = [&](Pass& pass) {
     Maps maps = pass.trained();
-    second.begin(pass.cache(), pass.root(), stream);   // finds maps there
+    second.begin(pass.cache(), pass.root(), stream, Followed::by_gradients);   // finds maps there
     maps.push_back(pass.cache().strided(pass.root(), three, StridedOutputs::cell));
     train({maps.back()});
     return maps;
@@ -268,13 +299,8 @@ TEST(PassMemoryGpu, gradients_that_come_after_the_next_pass_began_are_remembered
     Pass one(memory, set, stream), two(memory, set, stream);
     Maps of_one = network(one.cache(), one.root()), of_two = network(two.cache(), two.root());
     for (Maps* maps : {&of_one, &of_two}) {
-      for (const KernelMapPtr& map : *maps) {
-        cuda::MapFormats& formats = cuda::MapFormats::of(*map);
-        const bool is_there =
-            formats.missing({.tiles = {formats.tiles_wanted(true, {})}, .pairs = true}).empty();
-        if (turn > 0) {
-          EXPECT_TRUE(is_there);
-        }
+      if (turn > 0) {
+        EXPECT_TRUE(has_what_gradients_need(*maps));
       }
     }
     train(of_one);
@@ -294,7 +320,8 @@ TEST(PassMemoryGpu, trouble_of_the_sites_is_raised_once_and_forgotten) {
   const Tensor there = copy_to(stream, cells);
   const CoordinateSetPtr repeated = CoordinateSet::create(there.view(), options());
   MapCache cache;
-  const std::string message = message_of([&] { memory.begin(cache, repeated, stream); });
+  const std::string message =
+      message_of([&] { memory.begin(cache, repeated, stream, Followed::by_gradients); });
   EXPECT_NE(message.find("33"), std::string::npos) << message;
   Pass pass(memory, set, stream);
   expect_right(pass, pass.trained_without_waiting(), set, stream);
@@ -309,7 +336,7 @@ TEST(PassMemoryGpu, sites_that_layers_cannot_work_on_are_refused_by_the_layer) {
       CoordinateSet::create(tensor_of({{0, 1, 2}, {0, 3, 4}}, 2), {.batch_size = 1});
   MapCache cache;
   const CoordinateSetPtr there = CoordinateSet::copy_to(flat, stream);
-  memory.begin(cache, there, stream);
+  memory.begin(cache, there, stream, Followed::by_gradients);
   EXPECT_NE(message_of([&] { cache.submanifold(there, kCube); }).find("dimension"),
             std::string::npos);
 }
@@ -349,7 +376,7 @@ TEST(PassMemoryGpu, layers_that_make_no_sets_never_wait) {
     const CoordinateSetPtr there = CoordinateSet::copy_to(set, stream);
     std::optional<RefusedWaits> refused;
     MapCache cache;
-    memory.begin(cache, there, stream);
+    memory.begin(cache, there, stream, Followed::by_gradients);
     refused.emplace();
     const Maps maps{cache.submanifold(there, kCube)};
     train(maps);
@@ -377,24 +404,89 @@ TEST(PassMemoryGpu, threads_with_streams_of_their_own_share_a_memory) {
     thread.join();
 }
 
-/// Counts the bytes that are handed out.
-class CountedMemory final : public Allocator {
- public:
-  explicit CountedMemory(std::shared_ptr<Allocator> source) : source_(std::move(source)) {}
-  void* allocate(std::size_t bytes, StreamView stream) override {
-    now_ += static_cast<std::int64_t>(bytes);
-    return source_->allocate(bytes, stream);
-  }
-  void deallocate(void* data, std::size_t bytes, StreamView stream) noexcept override {
-    now_ -= static_cast<std::int64_t>(bytes);
-    source_->deallocate(data, bytes, stream);
-  }
-  std::int64_t now() const { return now_; }
+TEST(PassMemoryGpu, a_handful_of_sites_far_apart_gives_large_scans_no_more_room) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);
+  const auto counted = std::make_shared<CountedMemory>(default_allocator(kGpu));
+  const AllocatorScope scope(kGpu, counted);
+  const CoordinateSetPtr crowd = cube(14, 1), handful = cube(3, 9);
+  const auto bytes_of_pass = [&](const PassMemory& memory) {
+    const std::int64_t before = counted->now();
+    Pass pass(memory, crowd, stream);
+    const Maps maps = pass.trained_without_waiting();
+    const std::int64_t bytes = counted->now() - before;
+    expect_right(pass, maps, crowd, stream);
+    return bytes;
+  };
+  const PassMemory of_crowds, of_both;
+  Pass(of_crowds, crowd, stream).trained();
+  for (int turn = 0; turn < 2; ++turn)
+    Pass(of_both, handful, stream).trained();
+  EXPECT_THROW(Pass(of_both, crowd, stream).trained_without_waiting(), UserError)
+      << "a scan a hundred times as large is the first of its kind";
+  Pass(of_both, crowd, stream).trained();
+  Pass again(of_both, handful, stream);
+  expect_right(again, again.trained_without_waiting(), handful, stream);
+  EXPECT_EQ(bytes_of_pass(of_both), bytes_of_pass(of_crowds));
+}
 
- private:
-  std::shared_ptr<Allocator> source_;
-  std::int64_t now_ = 0;
-};
+TEST(PassMemoryGpu, evaluations_leave_what_training_remembers_and_make_nothing_of_it) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);
+  const PassMemory memory;
+  const CoordinateSetPtr set = random_scan(300, 9, 1);
+  Pass(memory, set, stream).trained();
+  for (int turn = 0; turn < 5; ++turn) {
+    Pass pass(memory, set, stream, Followed::by_nothing);
+    std::optional<RefusedWaits> refused;
+    if (turn > 0) refused.emplace();
+    EXPECT_FALSE(has_what_gradients_need(network(pass.cache(), pass.root())));
+  }
+  Pass pass(memory, set, stream);
+  EXPECT_TRUE(has_what_gradients_need(network(pass.cache(), pass.root())));
+  expect_right(pass, pass.trained_without_waiting(), set, stream);
+}
+
+TEST(PassMemoryGpu, a_stem_may_see_several_inputs_before_the_rest_of_the_network) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);
+  const PassMemory memory;
+  for (int turn = 0; turn < 3; ++turn) {
+    std::vector<CoordinateSetPtr> sets;
+    std::vector<std::unique_ptr<Pass>> passes;
+    for (std::uint64_t frame = 0; frame < 5; ++frame) {
+      sets.push_back(random_scan(300, 9, frame));
+      passes.push_back(std::make_unique<Pass>(memory, sets.back(), stream));
+      (void)passes.back()->cache().submanifold(passes.back()->root(), kCube);
+    }
+    for (std::size_t frame = 0; frame < passes.size(); ++frame) {
+      Pass& pass = *passes[frame];
+      expect_right(pass, turn == 0 ? pass.trained() : pass.trained_without_waiting(), sets[frame],
+                   stream);
+    }
+  }
+}
+
+TEST(PassMemoryGpu, where_memory_is_short_the_next_pass_is_a_first_one) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);
+  const PassMemory memory;
+  const auto counted = std::make_shared<CountedMemory>(default_allocator(kGpu));
+  const AllocatorScope scope(kGpu, counted);
+  const CoordinateSetPtr set = random_scan(300, 9, 1);
+  const CoordinateSetPtr root = CoordinateSet::copy_to(set, stream);
+  Pass(memory, set, stream).trained();
+  for (const std::int64_t more : {0, 100'000, 200'000}) {
+    counted->most = counted->now() + more;
+    MapCache cache;
+    EXPECT_THROW(memory.begin(cache, root, stream, Followed::by_gradients), Error) << more;
+    counted->most = std::numeric_limits<std::int64_t>::max();
+    EXPECT_THROW(Pass(memory, set, stream).trained_without_waiting(), UserError) << more;
+    Pass pass(memory, set, stream);
+    expect_right(pass, pass.trained(), set, stream);
+  }
+  wait(stream);
+}
 
 TEST(PassMemoryGpu, maps_of_a_second_pass_take_what_is_in_use) {
   PUMICE_NEEDS_GPU();

@@ -35,7 +35,7 @@ class CountedCuts {
 
   /// Whether no count is poison, and kernels have numbers for all entries.
   bool fit(std::span<const std::int64_t> words) const;
-  /// Enqueues the rest; cuts in the order of the requests.
+  /// Enqueues the rest, once; cuts in the order of the requests.
   std::vector<CutMap> write(const KnownCounts& known);
 
  private:

@@ -100,8 +100,10 @@ bool CountedCuts::fit(std::span<const std::int64_t> words) const {
 
 std::vector<CutMap> CountedCuts::write(const KnownCounts& known) {
   std::vector<CutMap> cuts;
-  for (const auto& batch : batches_)
+  for (auto& batch : batches_) {
     std::ranges::move(batch->write(known), std::back_inserter(cuts));
+    batch = nullptr;   // whose memory the next one's entries may take
+  }
   return cuts;
 }
 

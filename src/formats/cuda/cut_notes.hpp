@@ -32,14 +32,17 @@ class CutNotes {
   };
 
   CutNotes() = default;
-  /// Of the pass after one with these `earlier` notes.
-  explicit CutNotes(const CutNotes& earlier) {
+  /// Of the pass after one with these `earlier` notes, which are `age` passes older by that: 1 or
+  /// 0.
+  CutNotes(const CutNotes& earlier, int age) {
     const std::scoped_lock lock(earlier.mutex_);
     for (const Tiles& tiles : earlier.tiles_) {
-      if (tiles.unasked < kPassesRemembered) tiles_.push_back({tiles.wanted, tiles.unasked + 1});
+      if (tiles.unasked + age <= kPassesRemembered)
+        tiles_.push_back({tiles.wanted, tiles.unasked + age});
     }
-    if (earlier.pairs_unasked_ < kPassesRemembered) pairs_unasked_ = earlier.pairs_unasked_ + 1;
+    pairs_unasked_ = std::min(earlier.pairs_unasked_ + age, kPassesRemembered + 1);
   }
+  CutNotes(const CutNotes&) = delete;
   CutNotes& operator=(const CutNotes&) = delete;
 
   void ask_for_tiles(const TilesWanted& wanted) {

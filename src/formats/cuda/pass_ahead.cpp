@@ -25,14 +25,6 @@ namespace {
 
 using Kind = MapCache::Kind;
 
-constexpr double kMargin = 1.25;            // by which scans may be denser than those before
-constexpr std::int64_t kLeastRoom = 1024;   // small levels differ most from scan to scan
-
-std::int64_t room_for(double count, std::int64_t most) {
-  const double wanted = std::ceil(std::max(count * kMargin, static_cast<double>(kLeastRoom)));
-  return wanted < static_cast<double>(most) ? static_cast<std::int64_t>(wanted) : most;
-}
-
 /// What is made before anybody has waited: sets with room, and what counts the cuts of maps.
 class Draft {
  public:
@@ -95,9 +87,8 @@ void Draft::add_set(const PassNotes::SetNote& note) {
   const std::int64_t reached = note.kind == Kind::cell ? 1 : most_reached(window, reach);
   const std::int64_t most = std::min<std::int64_t>(from->rows().capacity() * reached,
                                                    std::numeric_limits<std::int32_t>::max());
-  const std::int64_t rows = room_for(note.rows * root_rows, most);
   const auto on_device = windows_.emplace_back(DeviceWindow::on(from->stream(), window));
-  const PlannedSet planned{.room = {rows, room_for(note.blocks * root_rows, rows)},
+  const PlannedSet planned{.room = learned_room(note, root_rows, most),
                            .window = on_device.get(),
                            .status = record_.data()};
   sets_.push_back(note.kind == Kind::generative
@@ -187,12 +178,16 @@ std::vector<KernelMapPtr> Draft::known_maps(std::span<const PassNotes::MapNote> 
 PassAhead::PassAhead(std::shared_ptr<PassNotes> notes, const CoordinateSetPtr& root)
     : notes_(std::move(notes)),
       root_rows_(static_cast<double>(root->size())),
-      number_{{root.get(), 0}} {
+      number_{{root.get(), 0}},
+      sets_{root} {
   const PassNotes::Steps steps = notes_->steps();
   const auto fits = [&](const auto& note) { return note.window.dimension == root->dimension(); };
+  const auto is_learned = [&](const PassNotes::SetNote& note) {
+    return is_learned_for(note, root_rows_);
+  };
   // Without sets nobody would wait, and no layer is to wait for the sake of room.
-  if (!steps.sets.empty() && std::ranges::all_of(steps.sets, fits) &&
-      std::ranges::all_of(steps.maps, fits))
+  if (!steps.sets.empty() && std::ranges::all_of(steps.sets, is_learned) &&
+      std::ranges::all_of(steps.sets, fits) && std::ranges::all_of(steps.maps, fits))
     make(root, steps);
 }
 
@@ -218,8 +213,7 @@ void PassAhead::make(const CoordinateSetPtr& root, const PassNotes::Steps& steps
   sets_ = draft.known_sets();
   for (std::size_t i = 1; i < sets_.size(); ++i) {
     const SetCapacity size = draft.size(i);
-    notes_->learn_size(i, static_cast<double>(size.rows) / root_rows_,
-                       static_cast<double>(size.blocks) / root_rows_);
+    notes_->learn_size(i, size, root_rows_);
     number_.emplace(sets_[i].get(), i);
   }
   const std::vector<KernelMapPtr> maps = draft.known_maps(steps.maps, sets_);
@@ -253,9 +247,7 @@ void PassAhead::note(const MapCache::Entry& made) {
     const auto number = notes_->ask_for_set(in->second, made);
     if (!number) return;
     const auto& counted = to.on_device()->counted();
-    const auto rows = static_cast<double>(to.size());
-    notes_->learn_size(*number, rows / root_rows_,
-                       (counted ? static_cast<double>(counted->blocks) : rows) / root_rows_);
+    notes_->learn_size(*number, counted ? *counted : SetCapacity{to.size(), to.size()}, root_rows_);
     out = number_.emplace(&to, *number).first;
   }
   const auto cuts = notes_->ask_for_map(in->second, out->second, made);

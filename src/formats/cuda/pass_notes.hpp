@@ -25,7 +25,8 @@ class PassNotes {
     KernelWindow window;
     double rows = 0;   // for each of set 0, the most of late
     double blocks = 0;
-    int unasked = 0;   // passes since somebody asked
+    double root_rows = 0;   // of the pass that said so
+    int unasked = 0;        // passes since somebody asked
   };
   struct MapNote {
     MapCache::Kind kind = MapCache::Kind::submanifold;
@@ -44,7 +45,9 @@ class PassNotes {
   };
 
   PassNotes() = default;
-  /// Of the pass after one with these `earlier` notes.
+  /// Of the pass after one with these `earlier` notes. What that did not ask for is a pass older,
+  /// unless it has asked for no set so far: a stem may see several inputs before the rest of a
+  /// network does.
   explicit PassNotes(const PassNotes& earlier);
   PassNotes& operator=(const PassNotes&) = delete;
 
@@ -55,14 +58,24 @@ class PassNotes {
   std::shared_ptr<CutNotes> ask_for_map(std::size_t in, std::size_t out,
                                         const MapCache::Entry& made);
   void ask_for_map(std::size_t number);
-  /// A set had that many rows and blocks for each row of set 0.
-  void learn_size(std::size_t set, double rows, double blocks);
+  /// A set had that many rows and blocks where set 0 had `root_rows`. Of a much smaller scan
+  /// nothing is learned but what it lacked: a handful of sites far from each other would have
+  /// large scans take many times the room.
+  void learn_size(std::size_t set, const SetCapacity& size, double root_rows);
 
  private:
   SetNote& set(std::size_t number) { return steps_.sets[number - 1]; }
 
   mutable std::mutex mutex_;
   Steps steps_;
+  bool asks_for_sets_ = false;
+  int idle_ = 0;   // passes before this one that asked for none
 };
+
+/// The room that a set gets in a pass that begins with `root_rows`, at most `most`.
+SetCapacity learned_room(const PassNotes::SetNote& note, double root_rows, std::int64_t most);
+/// Whether sizes of the set say something about a pass that begins with `root_rows`: a scan that is
+/// much larger than those seen is first of its kind.
+bool is_learned_for(const PassNotes::SetNote& note, double root_rows);
 
 }   // namespace pumice::cuda
