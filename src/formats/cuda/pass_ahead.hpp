@@ -21,6 +21,7 @@ class PassAhead final : public MapsAhead {
  public:
   /// Makes what `notes` remember, and notes in them what is asked for.
   PassAhead(std::shared_ptr<PassNotes> notes, const CoordinateSetPtr& root);
+  ~PassAhead() override { notes_->end(); }
 
   KernelMapPtr take(const MapCache::Key& key) override;
   void note(const MapCache::Entry& made) override;

@@ -10,8 +10,6 @@ namespace {
 constexpr double kMargin = 1.25;            // by which scans may be denser than those before
 constexpr std::int64_t kLeastRoom = 1024;   // small levels differ most from scan to scan
 constexpr double kComparable = 4;           // times as many rows
-/// Passes that may ask for no set until that counts as not asking.
-constexpr int kMostIdle = 16;
 
 std::int64_t room_for(double count, std::int64_t most) {
   const double wanted = std::ceil(std::max(count * kMargin, static_cast<double>(kLeastRoom)));
@@ -40,8 +38,7 @@ bool is_learned_for(const PassNotes::SetNote& note, double root_rows) {
 
 PassNotes::PassNotes(const PassNotes& earlier) {
   const std::scoped_lock lock(earlier.mutex_);
-  idle_ = earlier.asks_for_sets_ ? 0 : earlier.idle_ + 1;
-  const int age = earlier.asks_for_sets_ || idle_ > kMostIdle ? 1 : 0;
+  const int age = earlier.asks_for_sets_ || earlier.has_ended_ ? 1 : 0;
   const auto is_forgotten = [&](auto& note) {
     note.unasked += age;
     return note.unasked > kPassesRemembered;
@@ -117,6 +114,11 @@ void PassNotes::ask_for_map(std::size_t number) {
     set(of).unasked = 0;
     asks_for_sets_ = true;
   }
+}
+
+void PassNotes::end() {
+  const std::scoped_lock lock(mutex_);
+  has_ended_ = true;
 }
 
 void PassNotes::learn_size(std::size_t number, const SetCapacity& size, double root_rows) {

@@ -46,8 +46,8 @@ class PassNotes {
 
   PassNotes() = default;
   /// Of the pass after one with these `earlier` notes. What that did not ask for is a pass older,
-  /// unless it has asked for no set so far: a stem may see several inputs before the rest of a
-  /// network does.
+  /// unless it goes on and has asked for no set so far: a stem may see several inputs before the
+  /// rest of a network does.
   explicit PassNotes(const PassNotes& earlier);
   PassNotes& operator=(const PassNotes&) = delete;
 
@@ -58,6 +58,8 @@ class PassNotes {
   std::shared_ptr<CutNotes> ask_for_map(std::size_t in, std::size_t out,
                                         const MapCache::Entry& made);
   void ask_for_map(std::size_t number);
+  /// Nobody is left to ask for anything.
+  void end();
   /// A set had that many rows and blocks where set 0 had `root_rows`. Of a much smaller scan
   /// nothing is learned but what it lacked: a handful of sites far from each other would have
   /// large scans take many times the room.
@@ -69,7 +71,7 @@ class PassNotes {
   mutable std::mutex mutex_;
   Steps steps_;
   bool asks_for_sets_ = false;
-  int idle_ = 0;   // passes before this one that asked for none
+  bool has_ended_ = false;
 };
 
 /// The room that a set gets in a pass that begins with `root_rows`, at most `most`.
