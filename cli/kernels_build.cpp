@@ -71,10 +71,11 @@ void build_bundle(const KernelArguments& arguments) {
                  "--common is for kernels of the networks beside those of --channels, and none are "
                  "given; leave it out, for alone the networks' are the default");
   check_outputs({}, {{"--out", arguments.out, Format::bundle}});
+  // Before anything runs on several threads: those that it starts leave Ctrl-C to it.
+  const SaysAtInterrupt stopped("stopped, and no bundle was written");
   const Compilation compilation(arguments, false);
   jit::BundleWriter writer;
   Parts parts;
-  const SaysAtInterrupt stopped("stopped, and no bundle was written");
   compilation.run(
       [&](const CompileTask& task, const Compiled& done, std::vector<std::byte> packed) {
         if (!done.failure.empty()) throw Error(done.failure);

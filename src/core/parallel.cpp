@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -16,7 +17,6 @@
 #include <tbb/info.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
-#include <tbb/task_scheduler_observer.h>
 
 #include <pumice/core/error.hpp>
 
@@ -30,29 +30,22 @@ int available() {
   return tbb::info::default_concurrency();
 }
 
-/// For threads that are started here: a program waits for Ctrl-C where it chose to, and a handler
-/// that another library sets while it works, as NVRTC does, is not called in one of them.
-void block_interrupts() {
-  thread_local bool is_done = false;
-  if (is_done) return;
-  is_done = true;
+/// A thread that called a loop, or one that was started to work for them.
+enum class Role : std::uint8_t { unknown, caller, worker };
+thread_local Role role = Role::unknown;
+
+/// Keeps Ctrl-C from threads that were started for loops: a program waits for it where it chose to,
+/// and a handler that another library sets while it works, as NVRTC does, is not called in one of
+/// them. (An observer of oneTBB's arenas would be told of its threads, and leaks 40 bytes of each
+/// arena that is replaced.)
+void begin_work() {
+  if (role != Role::unknown) return;
+  role = Role::worker;
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGINT);
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
 }
-
-class BlocksInterrupts : public tbb::task_scheduler_observer {
- public:
-  explicit BlocksInterrupts(tbb::task_arena& arena) : task_scheduler_observer(arena) {
-    observe(true);
-  }
-  ~BlocksInterrupts() override { observe(false); }
-
-  void on_scheduler_entry(bool is_worker) override {
-    if (is_worker) block_interrupts();
-  }
-};
 
 /// What all loops run in; replaced, never resized, so that running loops keep theirs.
 struct Arena {
@@ -62,11 +55,9 @@ struct Arena {
       limit.emplace(tbb::global_control::max_allowed_parallelism,
                     static_cast<std::size_t>(threads));
     }
-    blocks_interrupts.emplace(arena);   // which asks for its threads: after the limit
   }
   std::optional<tbb::global_control> limit{};
   tbb::task_arena arena;
-  std::optional<BlocksInterrupts> blocks_interrupts{};
 };
 
 /// Never destroyed: a thread that nobody waits for, as a daemon of Python, may be in a loop when
@@ -97,10 +88,7 @@ template <class Chunk> void run_chunks(Arena& arena, std::int64_t chunks, const 
   {
     std::vector<std::jthread> helpers;
     for (int t = 1; t < arena.arena.max_concurrency() && t < chunks; ++t)
-      helpers.emplace_back([&] {
-        block_interrupts();
-        work();
-      });
+      helpers.emplace_back(work);
     work();
   }
   if (failure) std::rethrow_exception(failure);
@@ -135,6 +123,7 @@ namespace detail {
 
 void parallel_ranges(std::int64_t size, std::int64_t grain, RangeBody body, void* context) {
   if (size <= 0) return;
+  if (role == Role::unknown) role = Role::caller;
   PUMICE_ENSURES(grain > 0, "grain = ", grain);
   const std::int64_t chunks = (size + grain - 1) / grain;
   const auto current = current_arena().load();
@@ -145,6 +134,7 @@ void parallel_ranges(std::int64_t size, std::int64_t grain, RangeBody body, void
     return;
   }
   run_chunks(*current, chunks, [&](std::int64_t chunk) {
+    begin_work();
     body(context, chunk * grain, std::min((chunk + 1) * grain, size));
   });
 }
