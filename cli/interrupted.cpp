@@ -83,6 +83,7 @@ SaysAtInterrupt::SaysAtInterrupt(const std::string& text) {
 }
 
 SaysAtInterrupt::~SaysAtInterrupt() {
+  text_to_say = nullptr;
   if (!waiting_.joinable()) return;
   const std::uint64_t one = 1;
   (void)!::write(end_, &one, sizeof one);
@@ -96,7 +97,6 @@ SaysAtInterrupt::~SaysAtInterrupt() {
     close(descriptor);
   pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
   std::signal(SIGINT, before_);
-  text_to_say = nullptr;
 }
 
 void SaysAtInterrupt::say(const std::string& text) {

@@ -22,7 +22,7 @@ namespace pumice::cli {
 /// And each time NVRTC begins, it calls signal(SIGINT, SIG_IGN) for a moment, which discards a
 /// signal that has come and that nobody has read yet: Ctrl-C was lost now and then on a busy
 /// machine. A terminal sends it to all processes of the foreground group; so a child, in which
-/// nobody compiles, waits for it as well. `kill -INT` of this process alone has no such second.
+/// nobody compiles, waits for it as well. A `kill -INT` of this process alone does not reach it.
 class SaysAtInterrupt {
  public:
   /// "stopped; no bundle was written": without the name of the program.

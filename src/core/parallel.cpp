@@ -59,7 +59,6 @@ struct Arena {
   std::optional<tbb::global_control> limit{};
   tbb::task_arena arena;
 };
-
 /// Never destroyed: a thread that nobody waits for, as a daemon of Python, may be in a loop when
 /// the process ends.
 std::atomic<std::shared_ptr<Arena>>& current_arena() {

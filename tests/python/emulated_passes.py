@@ -101,6 +101,11 @@ def main() -> None:
     assert waits == 1 + 2, f"{waits} waits on another path"
     waits, _ = passed(layers, scan, [1, 0])
     assert waits == 1, f"{waits} waits on that path again"
+    for _ in range(4):  # an evaluation, by another path, leaves what training remembers
+        with torch.no_grad():
+            passed(layers, scan, [])
+    waits, _ = passed(layers, scan, [1, 0])
+    assert waits == 1, f"{waits} waits of a training step after an evaluation"
     for expected in (1, 1, 0):  # two passes later what nobody asks for is forgotten
         waits, _ = passed(layers, scan, [])
         assert waits == expected, f"{waits} waits of a pass that makes no set, for {expected}"

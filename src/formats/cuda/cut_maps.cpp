@@ -40,16 +40,6 @@ CutRequest with_earlier(CutRequest request, std::span<const CutRequest> before,
   return request;
 }
 
-}   // namespace
-
-std::int64_t CutMap::bytes() const {
-  return static_cast<std::int64_t>(tile_order_.bytes() + entry_.bytes() + mirrored_.bytes() +
-                                   in_row_.bytes() + out_row_.bytes() + offset_begin_.bytes() +
-                                   pair_in_.bytes() + pair_out_.bytes() + counts_.bytes());
-}
-
-namespace {
-
 /// Requests in batches, as many in each as fit: `begin` makes an empty one, and `end` gets it full.
 template <class Begin, class End>
 void in_batches(std::span<const CutRequest> requests, const Begin& begin, const End& end) {
@@ -69,6 +59,12 @@ void in_batches(std::span<const CutRequest> requests, const Begin& begin, const 
 }
 
 }   // namespace
+
+std::int64_t CutMap::bytes() const {
+  return static_cast<std::int64_t>(tile_order_.bytes() + entry_.bytes() + mirrored_.bytes() +
+                                   in_row_.bytes() + out_row_.bytes() + offset_begin_.bytes() +
+                                   pair_in_.bytes() + pair_out_.bytes() + counts_.bytes());
+}
 
 std::vector<CutMap> cut_maps(jit::KernelRunner& runner, std::span<const CutRequest> requests,
                              const std::shared_ptr<ArenaAllocator>& zeroed) {

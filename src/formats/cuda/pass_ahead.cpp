@@ -2,7 +2,6 @@
 #include "formats/cuda/pass_ahead.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <optional>
 #include <sstream>
