@@ -83,7 +83,7 @@ int main(int argc, char** argv) {
     texts.push_back(word.c_str());
   try {
     (void)environment::waits_after_launch();   // refused before any work
-    (void)jit::dependent_launch();
+    (void)jit::dependent_launches();
     cli::expect_known_command(app, arguments);
     app.parse(argc, texts.data());
   } catch (const CLI::Success& done) {   // --help, --version

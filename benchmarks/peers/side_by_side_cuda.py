@@ -120,6 +120,9 @@ def in_pairs(ours, theirs, rounds):
 
 
 def peak_gib(run):
+    """Of a step once the first ones are over, in which rooms are learned and algorithms chosen."""
+    for _ in range(3):
+        run()
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()

@@ -64,8 +64,13 @@ class Timed:
         self.wait()
         self.row.append((time.perf_counter() - start) / count)
 
-    def __str__(self) -> str:
+    def medians(self) -> tuple[float, float, float]:
+        """Milliseconds: in a row, alone, and of the host."""
         row, alone, host = (statistics.median(times) * 1e3 for times in (self.row, self.alone, self.host))
+        return row, alone, host
+
+    def __str__(self) -> str:
+        row, alone, host = self.medians()
         return f"{row:6.2f} in a row {alone:6.2f} alone {host:6.2f} host"
 
 

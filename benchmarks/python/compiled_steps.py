@@ -125,6 +125,17 @@ def compare(name: str, works: list[Workload], make: Callable[[bool], Way], optio
     )
 
 
+def steps_of(case: str, options: argparse.Namespace, device: torch.device, first: int = 0) -> tuple[str, float, list[Workload]]:
+    """(network, width factor, what steps take in turn, beginning with scan `first`)."""
+    network, factor, batch = CASES[case]
+    scans = options.sweeps if network == "centerpoint" and options.sweeps else options.scan
+    works = scenes(network, [*scans[first:], *scans[:first]], batch, device)
+    if network == "centerpoint":
+        for work in works:
+            work.labels = torch.tensor(1e-6, device=device)  # the part of `mean_square`
+    return network, factor if device.type == "cuda" else 0.125, works
+
+
 def main() -> None:
     parser = parser_of(__doc__, passes=20)
     parser.add_argument("--dtype", help="default: float16 on a CUDA device, float32 on the CPU")
@@ -134,13 +145,7 @@ def main() -> None:
     dtype = getattr(torch, options.dtype or ("float16" if on_gpu else "float32"))
     print(f"milliseconds on {torch.cuda.get_device_name() if on_gpu else 'the CPU'}, PyTorch {torch.__version__}, {dtype}")
     for case in options.cases:
-        network, factor, batch = CASES[case]
-        scans = options.sweeps if network == "centerpoint" and options.sweeps else options.scan
-        works = scenes(network, scans, batch, device)
-        if network == "centerpoint":
-            for work in works:
-                work.labels = torch.tensor(1e-6, device=device)
-        factor = factor if on_gpu else 0.125
+        network, factor, works = steps_of(case, options, device)
         for of_spconv in (False, True) if options.spconv and case == "minkunet42" else (False,):
 
             def make(compiled: bool) -> Way:

@@ -13,16 +13,14 @@
 #define PUMICE_UNROLL_BY(times) _Pragma(PUMICE_TEXT(unroll times))
 #define PUMICE_ROLLED _Pragma("unroll 1")
 
-// How kernels take part in dependent launches, as the compiler is told: 0 not at all, 1 they wait,
-// 2 and let the next grid in as soon as they have waited, 3 and let it in where their main loop
-// ends.
+// Whether kernels take part in dependent launches, as the compiler is told.
 #if !defined(PUMICE_DEPENDENT_LAUNCH) || __CUDA_ARCH__ < 900
 #undef PUMICE_DEPENDENT_LAUNCH
 #define PUMICE_DEPENDENT_LAUNCH 0
 #endif
 // What no kernel writes while this one runs may be read through the cache of constant data; a
 // kernel that is there before the one before it has ended has no such memory.
-#if PUMICE_DEPENDENT_LAUNCH > 0
+#if PUMICE_DEPENDENT_LAUNCH
 #define PUMICE_READ_ONLY_LOAD "ld.global"
 #else
 #define PUMICE_READ_ONLY_LOAD "ld.global.nc"
@@ -49,17 +47,14 @@ PUMICE_DEVICE int grid_size() {
 /// Until all grids before this one have ended, and what they wrote can be read. By every thread,
 /// first of all in a kernel.
 PUMICE_DEVICE void wait_for_previous() {
-#if PUMICE_DEPENDENT_LAUNCH > 0
+#if PUMICE_DEPENDENT_LAUNCH
   asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-#if PUMICE_DEPENDENT_LAUNCH == 2
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
 /// This block no longer minds blocks of the next grid beside it, which wait for the end of this
 /// one. What is written before or after is the same to them.
 PUMICE_DEVICE void launch_next() {
-#if PUMICE_DEPENDENT_LAUNCH == 3
+#if PUMICE_DEPENDENT_LAUNCH
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }

@@ -22,12 +22,17 @@ Scopes& scopes() {
   return mine;
 }
 
-std::shared_ptr<Allocator> innermost(Device device, bool outlives_a_pass) {
+/// The innermost one of this thread for the device; null without one.
+const Scope* innermost_scope(Device device, bool outlives_a_pass) {
   const Scopes& mine = scopes();
   const auto found = std::find_if(mine.rbegin(), mine.rend(), [&](const Scope& scope) {
     return scope.device == device && !(outlives_a_pass && scope.of == ScopeOf::one_pass);
   });
-  if (found != mine.rend()) return found->allocator;
+  return found != mine.rend() ? &*found : nullptr;
+}
+
+std::shared_ptr<Allocator> innermost(Device device, bool outlives_a_pass) {
+  if (const Scope* scope = innermost_scope(device, outlives_a_pass)) return scope->allocator;
   return device.kind == DeviceKind::cpu ? cpu_allocator() : cuda_allocator(device.index);
 }
 
@@ -39,6 +44,11 @@ std::shared_ptr<Allocator> default_allocator(Device device) {
 
 std::shared_ptr<Allocator> lasting_allocator(Device device) {
   return innermost(device, true);
+}
+
+bool allocates_for_one_pass(Device device) {
+  const Scope* scope = innermost_scope(device, false);
+  return scope != nullptr && scope->of == ScopeOf::one_pass;
 }
 
 AllocatorScope::AllocatorScope(Device device, std::shared_ptr<Allocator> allocator, ScopeOf of) {

@@ -35,8 +35,8 @@ const std::string& data();
 /// at every call.
 std::int64_t kernel_rows();
 
-/// PUMICE_DEPENDENT_LAUNCH: how kernels of recorded graphs overlap, "wait", "once" or "end"; empty
-/// or "off", they do not.
+/// PUMICE_DEPENDENT_LAUNCH: whether kernels of recorded graphs overlap, "on" or "off"; empty, they
+/// do not.
 const std::string& dependent_launch();
 
 /// CUDA_VISIBLE_DEVICES, for messages: the driver obeys it.

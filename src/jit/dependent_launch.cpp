@@ -1,11 +1,8 @@
 // Which kernels wait, and which launches may be early.
 #include "jit/dependent_launch.hpp"
 
-#include <array>
 #include <charconv>
 #include <cstdint>
-#include <string>
-#include <utility>
 
 #include <pumice/core/error.hpp>
 
@@ -60,36 +57,25 @@ Frontier& last_recorded() {
 
 }   // namespace
 
-DependentLaunch parse_dependent_launch(std::string_view text) {
-  if (text.empty()) return DependentLaunch::off;
-  constexpr std::array<std::pair<std::string_view, DependentLaunch>, 4> kNames{
-      {{"off", DependentLaunch::off},
-       {"wait", DependentLaunch::wait},
-       {"once", DependentLaunch::once},
-       {"end", DependentLaunch::end}}};
-  for (const auto& [name, value] : kNames) {
-    if (text == name) return value;
-  }
-  PUMICE_EXPECTS(false, "PUMICE_DEPENDENT_LAUNCH = \"", text, "\": it is off, wait, once or end");
-  return DependentLaunch::off;
+bool parse_dependent_launches(std::string_view text) {
+  PUMICE_EXPECTS(text.empty() || text == "off" || text == "on", "PUMICE_DEPENDENT_LAUNCH = \"",
+                 text, "\": it is off or on");
+  return text == "on";
 }
 
-DependentLaunch dependent_launch() {
-  static const DependentLaunch value = parse_dependent_launch(environment::dependent_launch());
+bool dependent_launches() {
+  static const bool value = parse_dependent_launches(environment::dependent_launch());
   return value;
 }
 
-bool waits(const Source& source, std::string_view architecture, DependentLaunch how) {
-  return how != DependentLaunch::off && source.waits &&
-         number_of(architecture) >= kOldestArchitecture;
+bool can_wait(const Source& source, std::string_view architecture) {
+  return source.waits && number_of(architecture) >= kOldestArchitecture;
 }
 
-Source dependent_source(const Source& source, std::string_view architecture, DependentLaunch how) {
+Source waiting_source(const Source& source, std::string_view architecture) {
   Source made = source;
-  if (waits(source, architecture, how)) {
-    made.options.push_back("--define-macro=PUMICE_DEPENDENT_LAUNCH=" +
-                           std::to_string(static_cast<int>(how)));
-  }
+  if (can_wait(source, architecture))
+    made.options.emplace_back("--define-macro=PUMICE_DEPENDENT_LAUNCH=1");
   return made;
 }
 

@@ -11,25 +11,17 @@
 
 namespace pumice::jit {
 
-/// When blocks of the next grid are let in. The numbers are what kernels are compiled with
-/// (device/pumice/platform_cuda.h).
-enum class DependentLaunch : int {
-  off = 0,    // once this grid has ended and its writes are out
-  wait = 1,   // once all blocks of this grid have ended
-  once = 2,   // once all blocks have begun, and waited for the grid before
-  end = 3,    // once all blocks are past their main loop; of kernels without one, have ended
-};
-
-/// UserError, in words of the environment variable, for what is none of them.
-DependentLaunch parse_dependent_launch(std::string_view text);
+/// "on", or "off" or nothing. UserError, in words of the environment variable, for all else.
+bool parse_dependent_launches(std::string_view text);
 /// What PUMICE_DEPENDENT_LAUNCH says.
-DependentLaunch dependent_launch();
+bool dependent_launches();
 
-/// Whether kernels of `source` wait when they are compiled for `architecture` as `how` has it:
-/// devices have it since sm_90.
-bool waits(const Source& source, std::string_view architecture, DependentLaunch how);
-/// `source`, with the option that makes its kernels wait where they do.
-Source dependent_source(const Source& source, std::string_view architecture, DependentLaunch how);
+/// Whether kernels of `source` wait by themselves when they are compiled for `architecture` with
+/// dependent launches on: devices have them since sm_90.
+bool can_wait(const Source& source, std::string_view architecture);
+/// `source`, with the option that makes its kernels wait where they can, and let the next grid in
+/// once all blocks are past their main loop (device/pumice/platform_cuda.h).
+Source waiting_source(const Source& source, std::string_view architecture);
 
 namespace detail {
 

@@ -84,7 +84,7 @@ void launch_bytes(const Kernel& kernel, const LaunchShape& shape, StreamView str
   const cuda::Result result = cuda::driver().cuLaunchKernelEx(
       &config, reinterpret_cast<cuda::FunctionHandle>(loaded.handle), list, nullptr);
   if (result != cuda::kSuccess) cuda::raise(result, "launch of kernel " + kernel.name());
-  if (dependent_launch() != DependentLaunch::off) note_recorded(stream);
+  if (dependent_launches()) note_recorded(stream);
   if (environment::waits_after_launch()) wait_after(kernel, stream);
 }
 

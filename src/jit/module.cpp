@@ -135,8 +135,8 @@ const std::string& architecture_of(Device device) {
 const Module& load(Device device, const Source& source) {
   PUMICE_ENSURES(device.kind == DeviceKind::cuda, source.name, " loaded for ", to_string(device));
   const std::string& architecture = architecture_of(device);
-  const DependentLaunch how = dependent_launch();
-  const Source wanted = dependent_source(source, architecture, how);
+  const bool waits = dependent_launches() && can_wait(source, architecture);
+  const Source wanted = waits ? waiting_source(source, architecture) : source;
   Entry& entry = entry_of(architecture, wanted);
   const std::lock_guard lock(entry.mutex);
   if (entry.module == nullptr) {
@@ -144,7 +144,7 @@ const Module& load(Device device, const Source& source) {
     const cuda::RelaxedCapture relaxed;
     auto state = std::make_unique<Module::State>();
     state->name = source.name;
-    state->waits = waits(wanted, architecture, how);
+    state->waits = waits;
     state->reports = obtain_and_load(wanted, architecture, &state->library).result.kernels;
     entry.module.reset(new Module(state.release()));
   }

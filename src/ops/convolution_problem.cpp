@@ -99,7 +99,7 @@ PlanPtr plan_of(const ConvolutionProblem& problem, const KernelMapView& map,
   PlanPtr plan = plan_for(problem, map.device, options);
   if (options.plan != nullptr) return plan;
   log_choice(problem, *plan, map.device);
-  if (records_calls() && !options.dataflow && map.map != nullptr) {
+  if (records_calls(map.device) && !options.dataflow && map.map != nullptr) {
     note_call({.problem = problem,
                .plan = plan,
                .map = map.map->shared_from_this(),

@@ -53,7 +53,7 @@ PlannedProduct planned(Direction direction, ConstTensorView input, std::int64_t 
   } else {
     product.plan = choose(product.problem, target_of(device));
     log_choice(product.problem, *product.plan, device);
-    if (records_calls())
+    if (records_calls(device))
       note_call({.problem = product.problem, .plan = product.plan, .map = nullptr});
   }
   PlanRecord::add(direction, *product.plan);

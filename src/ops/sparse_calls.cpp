@@ -79,7 +79,7 @@ SparsePlanPtr plan_of(const SparseProblem& problem, const CsrView& pattern, Stre
       plan = uncut(*plan, problem, target);
     if (logging(LogTopic::plan))
       log(LogTopic::plan, explain(with_lengths(problem, pattern), target, *plan));
-    if (records_sparse_calls())
+    if (records_sparse_calls(pattern.device))
       note_sparse_call(with_lengths(problem, pattern), plan, pattern, stream);
   }
   PlanRecord::add(problem, *plan);

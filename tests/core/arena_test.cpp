@@ -79,6 +79,10 @@ TEST(AllocatorScope, OfOnePassDoesNotServeWhatLasts) {
   const AllocatorScope second(Device{}, of_pass, ScopeOf::one_pass);
   EXPECT_EQ(default_allocator(Device{}), of_pass);
   EXPECT_EQ(lasting_allocator(Device{}), outer);
+  EXPECT_TRUE(allocates_for_one_pass(Device{}));
+  EXPECT_FALSE(allocates_for_one_pass(test::kGpu));
+  const AllocatorScope third(Device{}, outer);
+  EXPECT_FALSE(allocates_for_one_pass(Device{}));
 }
 
 TEST(ArenaGpu, KeepsOneSlabOfTheDevice) {

@@ -1,6 +1,5 @@
-// Which kernels wait for the grid before them, and which launches may be early. Run with every
-// value of PUMICE_DEPENDENT_LAUNCH on the fake driver (tests/CMakeLists.txt); results on any
-// device.
+// Which kernels wait for the grid before them, and which launches may be early. Run with dependent
+// launches off and on by the fake driver (tests/CMakeLists.txt); results on any device.
 #include "jit/dependent_launch.hpp"
 
 #include <dlfcn.h>
@@ -30,48 +29,34 @@ namespace {
 
 using test::kGpu;
 
-TEST(DependentLaunch, IsOneOfFourWords) {
-  EXPECT_EQ(parse_dependent_launch(""), DependentLaunch::off);
-  EXPECT_EQ(parse_dependent_launch("off"), DependentLaunch::off);
-  EXPECT_EQ(parse_dependent_launch("wait"), DependentLaunch::wait);
-  EXPECT_EQ(parse_dependent_launch("once"), DependentLaunch::once);
-  EXPECT_EQ(parse_dependent_launch("end"), DependentLaunch::end);
-  EXPECT_EQ(test::message_of([] { (void)parse_dependent_launch("1"); }),
-            "PUMICE_DEPENDENT_LAUNCH = \"1\": it is off, wait, once or end");
+TEST(DependentLaunch, IsOnOrOff) {
+  EXPECT_FALSE(parse_dependent_launches(""));
+  EXPECT_FALSE(parse_dependent_launches("off"));
+  EXPECT_TRUE(parse_dependent_launches("on"));
+  EXPECT_EQ(test::message_of([] { (void)parse_dependent_launches("1"); }),
+            "PUMICE_DEPENDENT_LAUNCH = \"1\": it is off or on");
 }
 
 TEST(DependentLaunch, IsAnOptionOfKernelsThatWaitWhereDevicesHaveIt) {
   const Source source = test::launch_source();
-  const auto options = [](const Source& of, const char* architecture, DependentLaunch how) {
-    return dependent_source(of, architecture, how).options;
-  };
   const std::vector<std::string> none;
-  EXPECT_EQ(options(source, "sm_90a", DependentLaunch::off), none);
-  EXPECT_EQ(options(source, "sm_89", DependentLaunch::once), none);
+  EXPECT_EQ(waiting_source(source, "sm_89").options, none);
+  EXPECT_FALSE(can_wait(source, "sm_89"));
   for (const char* architecture : {"sm_90a", "sm_100", "sm_120"}) {
-    EXPECT_EQ(options(source, architecture, DependentLaunch::wait),
+    EXPECT_EQ(waiting_source(source, architecture).options,
               std::vector<std::string>{"--define-macro=PUMICE_DEPENDENT_LAUNCH=1"});
-    EXPECT_TRUE(waits(source, architecture, DependentLaunch::wait));
-    EXPECT_FALSE(waits(source, architecture, DependentLaunch::off));
+    EXPECT_TRUE(can_wait(source, architecture));
   }
   Source other = source;
   other.waits = false;
-  EXPECT_EQ(options(other, "sm_90a", DependentLaunch::once), none);
-  EXPECT_FALSE(waits(other, "sm_90a", DependentLaunch::once));
+  EXPECT_EQ(waiting_source(other, "sm_90a").options, none);
+  EXPECT_FALSE(can_wait(other, "sm_90a"));
 }
 
-TEST(DependentLaunch, LeavesTheDigestAloneWhereItIsOffAndChangesItElsewhere) {
+TEST(DependentLaunch, ChangesTheDigest) {
   const Source source = test::launch_source();
-  std::vector<std::string> digests;
-  for (const auto how :
-       {DependentLaunch::off, DependentLaunch::wait, DependentLaunch::once, DependentLaunch::end}) {
-    const std::string digest =
-        hexadecimal(source_digest(dependent_source(source, "sm_90a", how), "sm_90a"));
-    for (const std::string& other : digests)
-      EXPECT_NE(digest, other);
-    digests.push_back(digest);
-  }
-  EXPECT_EQ(digests.front(), hexadecimal(source_digest(source, "sm_90a")));
+  EXPECT_NE(hexadecimal(source_digest(waiting_source(source, "sm_90a"), "sm_90a")),
+            hexadecimal(source_digest(source, "sm_90a")));
 }
 
 /// What the fake driver says of this thread's launches since the last call.
@@ -90,7 +75,7 @@ void forget_launches() {
 /// That launches since then were early where `launches` has an 'o', and the setting is on.
 void expect_launches(std::string launches) {
   if (!test::on_emulator()) return;
-  if (dependent_launch() == DependentLaunch::off) launches.assign(launches.size(), '.');
+  if (!dependent_launches()) launches.assign(launches.size(), '.');
   EXPECT_EQ(launches_so_far(), launches);
 }
 

@@ -246,8 +246,7 @@ TEST(DependentSpecCompile, ToKernelsThatWaitFirstOfAll) {
   std::vector<test::EntryCount> counts(spread.size());
   const auto complain = [&](const jit::Source& source, std::size_t i) {
     try {
-      const jit::Source waiting =
-          jit::dependent_source(source, "sm_90a", jit::DependentLaunch::end);
+      const jit::Source waiting = jit::waiting_source(source, "sm_90a");
       return test::complaint_about_waiting(test::ptx_of(waiting, "compute_90a"), &counts[i]);
     } catch (const std::exception& error) {
       return std::string(error.what());

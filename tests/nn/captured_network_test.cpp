@@ -8,6 +8,7 @@
 
 #include <pumice/core/cuda.hpp>
 #include <pumice/nn/captured_network.hpp>
+#include <pumice/ops/operator_calls.hpp>
 #include <pumice/ops/plan_record.hpp>
 
 #include "nn/device_networks.hpp"
@@ -159,6 +160,18 @@ TEST(CapturedNetworkGpu, records_another_graph_for_another_size_in_the_same_memo
     EXPECT_TRUE(same_bits(captured.answer(captured.scan).features, first_of_small.features));
   }
   EXPECT_EQ(captured.graphs->graphs().size(), 2u);
+}
+
+// As a tuner in another thread does, whose notes keep maps: those of a graph are in memory of one pass.
+TEST(CapturedNetworkGpu, is_recorded_while_calls_of_all_threads_are_noted) {
+  PUMICE_NEEDS_GPU();
+  Captured captured("second", 2000, DType::f32);
+  CallRecorder recorder;
+  const Answer first = captured.answer(captured.scan);
+  const std::vector<OperatorCall> learned = recorder.take();
+  EXPECT_FALSE(learned.empty());   // the pass before, in lasting memory
+  EXPECT_TRUE(same_bits(first.features, captured.answer(captured.scan).features));
+  EXPECT_TRUE(recorder.take().empty());
 }
 
 TEST(CapturedNetworkGpu, refuses_coordinates_of_another_dimension_after_a_graph_was_recorded) {

@@ -107,7 +107,7 @@ def test_a_step_is_that_of_one_process_with_the_joint_batch(tmp_path: pathlib.Pa
         found = torch.load(tmp_path / f"{rank}.pt", weights_only=True, map_location="cpu")
         assert found.keys() == expected.keys()
         for name, value in found.items():
-            torch.testing.assert_close(value, expected[name], **near[device], msg=name)
+            torch.testing.assert_close(value, expected[name], **near[device], msg=lambda said, name=name: f"{name}: {said}")
     moved = max((expected[n].double() - start[n].double()).abs().max().item() for n in start)
     assert moved > 1e-2
 

@@ -71,7 +71,7 @@ def curves(rank: int, name: str) -> None:
 
 def one_exceeds(rank: int, name: str) -> None:
     net, optimizer, scaler, step = made(rank, name)
-    sparse = torch.cat([torch.zeros(2000, 1, dtype=torch.int32), 9 * random_sites(3, 30, 2000, 1, 4)[:2000, 1:]], 1).cuda()
+    sparse = torch.cat([torch.zeros(2000, 1, dtype=torch.int32), 9 * random_sites(3, 30, 2200, 1, 4)[:2000, 1:]], 1).cuda()
     dense = torch.tensor([[0, i, j, k] for i in range(20) for j in range(10) for k in range(10)], dtype=torch.int32).cuda()
     labels, features = torch.randint(0, 5, (2000,)).cuda(), torch.randn(2000, 4).cuda()
     grid = {"batch_size": 1, "spatial_shape": [300, 300, 300]}

@@ -3,6 +3,7 @@ on a GPU. Runs also find what is put wrong on purpose."""
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
@@ -13,7 +14,7 @@ import pretended_step
 import pytest
 import torch
 from conftest import NO_GPU
-from long_runs import RUNS, Different, Makers
+from long_runs import MAY_GROW, RUNS, Different, Makers
 
 import pumice
 from pumice import losses, nn
@@ -29,7 +30,9 @@ def with_counts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason=NO_GPU))])
 @pytest.mark.parametrize("name", list(RUNS))
-def test_a_few_turns(name: str, device: str) -> None:
+def test_a_few_turns(name: str, device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        monkeypatch.delitem(MAY_GROW, "used")  # of the GPU, which other processes of the tests use too
     if name == "gpus" and device == "cuda" and torch.cuda.device_count() < 2:
         pytest.skip("fewer than two CUDA devices are here; two_gpus_test.py needs them, too")
     said = RUNS[name][0](TURNS[name], device, 1, Makers())

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from planned_test import passes, scan, unet
+from planned_test import lone_and_dense, passes, scan, unet
 
 import pumice
 from pumice import losses, nn
@@ -70,12 +70,9 @@ def test_compiled_models_of_both_devices_take_turns_cuda() -> None:
 def test_a_scan_that_does_not_fit_is_told_by_its_own_device_cuda() -> None:
     """Trouble on one GPU is none of the other's."""
     fast = {place: pumice.compile(unet().to(place)) for place in (FIRST, SECOND)}
-    at = torch.arange(1000)
-    dense = torch.stack([at * 0, at % 10, at // 10 % 10, at // 100], 1).int()
-    lone = dense.clone()
-    lone[:, 1:] = lone[:, 1:] * 4 + 3
-    grid = {"batch_size": 1, "spatial_shape": [48, 48, 48]}
-    features = torch.randn(1000, 4)
+    lone, dense = lone_and_dense(64_000)
+    grid = {"batch_size": 1, "spatial_shape": [400, 400, 400]}
+    features = torch.randn(64_000, 4)
     for place, one in fast.items():
         for _ in range(4):
             one(lone.to(place), features.to(place), **grid)

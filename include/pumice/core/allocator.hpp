@@ -35,6 +35,10 @@ std::shared_ptr<Allocator> default_allocator(Device device);
 /// out.
 std::shared_ptr<Allocator> lasting_allocator(Device device);
 
+/// Whether this thread's buffers on `device` come from a scope of one pass, so that none of them may
+/// be kept.
+bool allocates_for_one_pass(Device device);
+
 enum class ScopeOf { everything, one_pass };
 
 /// For as long as it lives, this thread's buffers on `device` come from `allocator`: a plan's slab,

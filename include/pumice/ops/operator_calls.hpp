@@ -34,7 +34,7 @@ struct SparseCall {
 };
 
 /// As long as it lives, calls of all threads are noted, which keeps their maps alive; but for
-/// sparse products that are captured into a graph. One at a time; UserError for a second one.
+/// sparse products that are captured into a graph, and calls in an AllocatorScope of one pass. One at a time; UserError for a second one.
 class CallRecorder {
  public:
   CallRecorder();

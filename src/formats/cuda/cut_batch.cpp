@@ -270,7 +270,7 @@ void CutBatchBuilder::write_keys(const char* kernel) {
   launch(kernel, kOrderThreads, [&](const CutTask& task) {
     // Also where there is no row: somebody has to say so.
     const std::int64_t capacity = std::max<std::int64_t>(out_of(task).rows.capacity, 1);
-    return scratch_of(task).is_ordered_here ? ceil_of(capacity, kOrderRows) : 0;
+    return scratch_of(task).is_ordered_here ? task.splits * ceil_of(capacity, kOrderRows) : 0;
   });
 }
 

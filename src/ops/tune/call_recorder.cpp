@@ -6,6 +6,7 @@
 #include <mutex>
 #include <utility>
 
+#include <pumice/core/allocator.hpp>
 #include <pumice/core/error.hpp>
 #include <pumice/core/stream.hpp>
 #include <pumice/plan/plan_book.hpp>
@@ -34,12 +35,12 @@ Csr copied(const CsrView& pattern, StreamView stream) {
 
 }   // namespace
 
-bool records_calls() {
-  return record().is_on.load(std::memory_order_acquire);
+bool records_calls(Device device) {
+  return record().is_on.load(std::memory_order_acquire) && !allocates_for_one_pass(device);
 }
 
-bool records_sparse_calls() {
-  return record().has_sparse.load(std::memory_order_acquire);
+bool records_sparse_calls(Device device) {
+  return record().has_sparse.load(std::memory_order_acquire) && !allocates_for_one_pass(device);
 }
 
 void note_call(OperatorCall call) {

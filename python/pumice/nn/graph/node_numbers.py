@@ -27,8 +27,8 @@ def check_numbers(name: str, numbers: Tensor, limit: int, has: str = "rows", of:
         raise _C.UserError(f"{name} has shape {tuple(numbers.shape)}: give [nodes] numbers, or floats [nodes, channels]")
     if numbers.shape[0] == 0:
         return
-    is_recorded = graphs_of_run() is not None or (numbers.is_cuda and torch.cuda.is_current_stream_capturing())
-    if torch.compiler.is_compiling() or is_recorded:
+    # What asks about streams comes last: torch.compile stops at it.
+    if torch.compiler.is_compiling() or graphs_of_run() is not None or (numbers.is_cuda and torch.cuda.is_current_stream_capturing()):
         are_inside = ((numbers >= 0) & (numbers < limit)).all()
         torch._assert_async(are_inside, f"{name} has numbers of {of} that are not from 0 to below {limit}")
         return
