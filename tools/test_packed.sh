@@ -1,13 +1,23 @@
 #!/usr/bin/env bash
-# Runs the tests of the device from what tools/pack_tests.sh packed, a program after the other, and counts.
+# Runs the tests of the device from what tools/pack_tests.sh packed, each stage in several processes, and counts.
 #   tools/test_packed.sh FOLDER [STAGE ...]      stages as in jit coords; all of them by default
-# Exit code 1 if a test fails.
+# JOBS is how many processes there are at a time, by default one a processor; LIMIT_S after how many seconds one of them is
+# stopped, by default 600. Logs lie in FOLDER/logs.
+# Exit code 1 if a test fails, or a process is stopped or ends early.
 set -uo pipefail
 
 folder=$(cd "$1" && pwd)
 shift
+export folder
 export LD_LIBRARY_PATH=$folder/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export PUMICE_CACHE=${PUMICE_CACHE:-$folder/kernel_cache}
+export LIMIT_S=${LIMIT_S:-600}
+jobs=${JOBS:-$(nproc)}
+parts=$((jobs < 8 ? jobs : 8))
+logs=$folder/logs
+rm -rf "$logs"
+mkdir -p "$logs"
+
 stages=("$@")
 if [[ ${#stages[@]} -eq 0 ]]; then
   for program in "$folder"/bin/pumice_*_test; do
@@ -15,24 +25,42 @@ if [[ ${#stages[@]} -eq 0 ]]; then
     stages+=("${stage%_test}")
   done
 fi
+
+run_part() {   # stage, part, how many parts
+  GTEST_SHARD_INDEX=$2 GTEST_TOTAL_SHARDS=$3 \
+    timeout "$LIMIT_S" "$folder/bin/pumice_$1_test" --gtest_filter='*Gpu.*' >"$folder/logs/$1.$2" 2>&1
+  echo "pumice: exit code $?" >>"$folder/logs/$1.$2"
+}
+export -f run_part
+
+start=$SECONDS
+# The first parts of all stages, then the second ones: those that compile the same kernels begin apart.
+for ((part = 0; part < parts; ++part)); do
+  for stage in "${stages[@]}"; do
+    echo "$stage $part $parts"
+  done
+done | xargs -P "$jobs" -L 1 bash -c 'run_part "$@"' run_part
+
+# What stands behind `words` in the logs of a stage, added up: each has the line once, or not where it ended early.
+sum_of() {   # stage, words
+  cat "$logs/$1".* | sed -n "s/^\[  $2 *\] \([0-9]*\) tests\{0,1\}[.,].*/\1/p" | awk '{ sum += $1 } END { print sum + 0 }'
+}
 failed=0
 all_passed=0
 for stage in "${stages[@]}"; do
-  start=$SECONDS
-  "$folder/bin/pumice_${stage}_test" --gtest_filter='*Gpu.*' >"$folder/$stage.log" 2>&1
-  code=$?
-  if grep -q '^\[==========\] Running 0 tests' "$folder/$stage.log"; then
-    continue
-  fi
-  passed=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) .*/\1/p' "$folder/$stage.log")
-  skipped=$(sed -n 's/^\[  SKIPPED \] \([0-9]*\) .*/\1/p' "$folder/$stage.log")
-  echo "$stage: ${passed:-0} passed, ${skipped:-0} skipped, exit code $code, $((SECONDS - start)) s"
-  all_passed=$((all_passed + ${passed:-0}))
-  if [[ $code -ne 0 ]]; then
+  passed=$(sum_of "$stage" PASSED)
+  skipped=$(sum_of "$stage" SKIPPED)
+  bad=$(grep -L '^pumice: exit code 0$' "$logs/$stage".* || true)
+  [[ $passed -eq 0 && $skipped -eq 0 && -z $bad ]] && continue   # has no tests of the device
+  echo "$stage: $passed passed, $skipped skipped"
+  all_passed=$((all_passed + passed))
+  for log in $bad; do
     failed=1
-    grep -E -B 15 '^\[  FAILED  \]' "$folder/$stage.log" | tail -60
-  fi
+    echo "$stage, part ${log##*.}: $(tail -1 "$log")"
+    grep -E -B 15 '^\[  FAILED  \]' "$log" | tail -60 || tail -20 "$log"
+  done
 done
+echo "$all_passed passed in $((SECONDS - start)) s"
 if [[ $all_passed -eq 0 ]]; then
   echo "pumice: no test ran to its end: is there a CUDA driver?" >&2
   exit 1
