@@ -2,7 +2,7 @@
 # Packs the Python package of this build, with pytest, for a machine that has PyTorch and a GPU and where nothing can be
 # installed.
 #   tools/pack_python.sh [FOLDER]        by default build/packed/python; what is there is replaced
-# There, beside tests/ and benchmarks/ of this checkout: PYTHONPATH=FOLDER python3 -m pytest -n 10 --dist worksteal -k cuda tests/python
+# There, beside tests/ and benchmarks/ of this checkout: PYTHONPATH=FOLDER python3 -m pytest -n 10 --dist worksteal -k "cuda or gpu_test" tests/python
 # PUMICE_PACK_PYTHON is that machine's Python, by default 3.12.
 set -euo pipefail
 cd "$(dirname "$0")/.."

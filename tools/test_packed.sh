@@ -3,11 +3,15 @@
 #   tools/test_packed.sh FOLDER [STAGE ...]      stages as in jit coords; all of them by default
 # JOBS is how many processes there are at a time, by default one a processor; LIMIT_S after how many seconds one of them is
 # stopped, by default 600. Logs lie in FOLDER/logs.
-# Exit code 1 if a test fails, or a process is stopped or ends early.
+# Exit code 1 if a test fails, or a process is stopped, ends early or does not begin.
 set -uo pipefail
 
-folder=$(cd "$1" && pwd)
+folder=$(CDPATH='' cd -- "${1:?the folder of the unpacked archive}" && pwd) || exit 1
 shift
+if [[ ! -d $folder/bin ]]; then
+  echo "pumice: $folder has no bin: give the folder in which the archive was unpacked" >&2
+  exit 1
+fi
 export folder
 export LD_LIBRARY_PATH=$folder/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export PUMICE_CACHE=${PUMICE_CACHE:-$folder/kernel_cache}
@@ -15,7 +19,7 @@ export LIMIT_S=${LIMIT_S:-600}
 jobs=${JOBS:-$(nproc)}
 parts=$((jobs < 8 ? jobs : 8))
 logs=$folder/logs
-rm -rf "$logs"
+rm -rf "${folder:?}/logs"
 mkdir -p "$logs"
 
 stages=("$@")
@@ -27,34 +31,40 @@ if [[ ${#stages[@]} -eq 0 ]]; then
 fi
 
 run_part() {   # stage, part, how many parts
-  GTEST_SHARD_INDEX=$2 GTEST_TOTAL_SHARDS=$3 \
-    timeout "$LIMIT_S" "$folder/bin/pumice_$1_test" --gtest_filter='*Gpu.*' >"$folder/logs/$1.$2" 2>&1
-  echo "pumice: exit code $?" >>"$folder/logs/$1.$2"
+  GTEST_SHARD_INDEX=$2 GTEST_TOTAL_SHARDS=$3 timeout --foreground -k 10 "$LIMIT_S" \
+    "$folder/bin/pumice_$1_test" --gtest_filter='*Gpu.*' >"$folder/logs/$1.$2" 2>&1
+  printf '\npumice: exit code %s\n' $? >>"$folder/logs/$1.$2"
 }
 export -f run_part
 
 start=$SECONDS
+failed=0
 # The first parts of all stages, then the second ones: those that compile the same kernels begin apart.
 for ((part = 0; part < parts; ++part)); do
   for stage in "${stages[@]}"; do
     echo "$stage $part $parts"
   done
-done | xargs -P "$jobs" -L 1 bash -c 'run_part "$@"' run_part
+done | xargs -P "$jobs" -L 1 bash -c 'run_part "$@"' run_part || failed=1
 
-# What stands behind `words` in the logs of a stage, added up: each has the line once, or not where it ended early.
-sum_of() {   # stage, words
-  cat "$logs/$1".* | sed -n "s/^\[  $2 *\] \([0-9]*\) tests\{0,1\}[.,].*/\1/p" | awk '{ sum += $1 } END { print sum + 0 }'
+sum_of() {   # a log, words: what GoogleTest says of them, 0 where it did not come to that
+  sed -n "s/^\[  $2 *\] \([0-9]*\) tests\{0,1\}[.,].*/\1/p" "$1" | head -1 | grep . || echo 0
 }
-failed=0
 all_passed=0
 for stage in "${stages[@]}"; do
-  passed=$(sum_of "$stage" PASSED)
-  skipped=$(sum_of "$stage" SKIPPED)
-  bad=$(grep -L '^pumice: exit code 0$' "$logs/$stage".* || true)
-  [[ $passed -eq 0 && $skipped -eq 0 && -z $bad ]] && continue   # has no tests of the device
+  passed=0
+  skipped=0
+  bad=()
+  for ((part = 0; part < parts; ++part)); do
+    log=$logs/$stage.$part
+    [[ -e $log ]] || echo "pumice: did not begin" >"$log"
+    passed=$((passed + $(sum_of "$log" PASSED)))
+    skipped=$((skipped + $(sum_of "$log" SKIPPED)))
+    [[ $(tail -1 "$log") == 'pumice: exit code 0' ]] || bad+=("$log")
+  done
+  [[ $passed -eq 0 && $skipped -eq 0 && ${#bad[@]} -eq 0 ]] && continue   # has no tests of the device
   echo "$stage: $passed passed, $skipped skipped"
   all_passed=$((all_passed + passed))
-  for log in $bad; do
+  for log in "${bad[@]}"; do
     failed=1
     echo "$stage, part ${log##*.}: $(tail -1 "$log")"
     grep -E -B 15 '^\[  FAILED  \]' "$log" | tail -60 || tail -20 "$log"

@@ -129,6 +129,7 @@ def steps_of(case: str, options: argparse.Namespace, device: torch.device, first
     """(network, width factor, what steps take in turn, beginning with scan `first`)."""
     network, factor, batch = CASES[case]
     scans = options.sweeps if network == "centerpoint" and options.sweeps else options.scan
+    first %= max(1, len(scans))
     works = scenes(network, [*scans[first:], *scans[:first]], batch, device)
     if network == "centerpoint":
         for work in works:

@@ -3,7 +3,7 @@
     python benchmarks/python/joint_steps.py [--processes 2] [--scan scan.bin ...] [--sweeps sweep.bin ...] [--passes 20]
         [--rounds 3] [--cases minkunet42 ...] [--dtype float16]
 
-A process a GPU, over NCCL, each with scans of its own; steps and columns as in compiled_steps.py. "single": each process
+A process a GPU, over NCCL, each of which begins with another scan; steps and columns as in compiled_steps.py. "single": each process
 trains a network by itself, all at the same time, so that the host has the same to do; "joint": gradients are averaged over
 all processes. Times are of the slowest process, and the efficiency is single over joint, in a row. Afterwards parameters of
 joint steps have to be the same in all processes, and the first losses by hand and compiled within a tolerance.

@@ -61,15 +61,6 @@ Context context_of(const CaptureOptions& options) {
   return context;
 }
 
-/// Those of the pass on these maps: other threads may run passes of their own.
-std::vector<LayerOnMap> layers_of(std::vector<OperatorCall> calls, const MapCache& maps) {
-  const std::vector<KernelMapPtr> own = maps.maps();
-  std::erase_if(calls, [&](const OperatorCall& call) {
-    return std::find(own.begin(), own.end(), call.map) == own.end();
-  });
-  return layers_on_maps(calls);
-}
-
 /// Where inputs lie for a graph: always at the same addresses.
 struct Inputs {
   Tensor coordinates;   // i32 [room, 1 + D]
@@ -200,13 +191,13 @@ CapturedNetwork::Capture& CapturedNetwork::learn(const ConstTensorView& coordina
   Context context = context_of(options_);
   std::vector<OperatorCall> calls;
   {
-    const std::unique_ptr<CallRecorder> recorder = CallRecorder::of_maps_if_none();
+    ThreadCalls noted;
     (void)network_->forward(x, context);   // compiles kernels and packs weights, too
-    if (recorder != nullptr) calls = recorder->take();
-  }   // or it would keep the maps of the runs below
+    calls = noted.take();
+  }
   PlanBook shared;
   if (options_.shares_cuts)
-    shared = plans_of_shared_cuts(layers_of(std::move(calls), *x.maps), target_of(stream_.device));
+    shared = plans_of_shared_cuts(layers_on_maps(calls), target_of(stream_.device));
   context.shared_plans = &shared;
   PlanRoom room{.rows = room_for(set->size(), options_.margin),
                 .bounds = options_.bounds ? *options_.bounds : wide_bounds(on_host, options),

@@ -109,9 +109,11 @@ PUMICE_LARGE_DEVICE_TEST(DeviceBatchedMaps, MoreTilesThanAreOrderedAtOnceStaySta
   expect_same_map(maps[0], submanifold_map(set, line)->view(), 1);
 }
 
-/// Output rows by how a Gray code visits their masks, in which the rarest offset is the highest
-/// bit; rows of one mask in the order of their keys.
-std::vector<std::int32_t> rows_by_mask(const KernelMapView& map, const CoordinateSet& out) {
+/// Output rows by how a Gray code visits their masks of every `splits`-th offset in order of
+/// frequency from the `split`-th on, in which the rarest offset is the highest bit; rows of one
+/// mask in the order of their keys. Of more than 63 offsets neighbours in frequency share a bit.
+std::vector<std::int32_t> rows_by_mask(const KernelMapView& map, const CoordinateSet& out,
+                                       std::size_t splits = 1, std::size_t split = 0) {
   const auto rows = static_cast<std::size_t>(out.size());
   std::vector<std::int64_t> count(static_cast<std::size_t>(map.offsets));
   for (std::size_t k = 0; k < count.size(); ++k)
@@ -119,15 +121,18 @@ std::vector<std::int32_t> rows_by_mask(const KernelMapView& map, const Coordinat
   std::vector<std::size_t> by_count(count.size());
   std::iota(by_count.begin(), by_count.end(), std::size_t{0});
   std::ranges::stable_sort(by_count, std::greater{}, [&](std::size_t k) { return count[k]; });
-  std::vector<std::uint32_t> code(rows);
-  for (std::size_t bit = 0; bit < by_count.size(); ++bit) {
-    const std::size_t k = by_count[bit];
+  const std::size_t offsets = (count.size() + splits - 1) / splits;
+  std::vector<std::uint64_t> code(rows);
+  for (std::size_t place = 0; place * splits + split < by_count.size(); ++place) {
+    const std::size_t k = by_count[place * splits + split];
+    const std::size_t bit = offsets <= 63 ? place : place * 63 / offsets;
     for (auto i = map.offset_begin[k]; i < map.offset_begin[k + 1]; ++i)
-      code[static_cast<std::size_t>(map.out[static_cast<std::size_t>(i)])] |= 1u << bit;
+      code[static_cast<std::size_t>(map.out[static_cast<std::size_t>(i)])] |= std::uint64_t{1}
+                                                                              << bit;
   }
   const auto place = [&](std::int32_t row) {   // of a mask among those of a Gray code
-    std::uint32_t word = code[static_cast<std::size_t>(row)];
-    for (std::uint32_t shifted = word >> 1; shifted != 0; shifted >>= 1)
+    std::uint64_t word = code[static_cast<std::size_t>(row)];
+    for (std::uint64_t shifted = word >> 1; shifted != 0; shifted >>= 1)
       word ^= shifted;
     return word;
   };
@@ -137,6 +142,15 @@ std::vector<std::int32_t> rows_by_mask(const KernelMapView& map, const Coordinat
   if (order != nullptr) std::copy_n(order, rows, result.begin());
   std::ranges::stable_sort(result, {}, place);
   return result;
+}
+
+/// The rows of one split in the order of its tiles.
+std::vector<std::int32_t> rows_of_tiles(const cuda::CutMap& map, const CoordinateSet& out,
+                                        int split = 0) {
+  const TileMapRef& tiles = map.tiles();
+  const std::int64_t tiles_of_split = (out.size() + tiles.tile_rows - 1) / tiles.tile_rows;
+  const std::int32_t* const rows = tiles.out_row + split * tiles_of_split * tiles.tile_rows;
+  return {rows, rows + out.size()};
 }
 
 PUMICE_DEVICE_TEST(DeviceBatchedMaps, RowsStandInTheOrderOfTheirMasks) {
@@ -151,13 +165,34 @@ PUMICE_DEVICE_TEST(DeviceBatchedMaps, RowsStandInTheOrderOfTheirMasks) {
     const std::vector<cuda::CutRequest> requests{request_of(in.ref(), in.ref(), windows[0]),
                                                  request_of(in.ref(), out.ref(), windows[1])};
     const auto maps = cuda::cut_maps(*runner, requests);
-    const auto rows_of = [&](const cuda::CutMap& map, const CoordinateSetPtr& of) {
-      const std::int32_t* const rows = map.tiles().out_row;
-      return std::vector<std::int32_t>(rows, rows + of->size());
-    };
-    EXPECT_EQ(rows_of(maps[0], set), rows_by_mask(submanifold_map(set, kCube)->view(), *set));
-    EXPECT_EQ(rows_of(maps[1], coarse),
+    EXPECT_EQ(rows_of_tiles(maps[0], *set),
+              rows_by_mask(submanifold_map(set, kCube)->view(), *set));
+    EXPECT_EQ(rows_of_tiles(maps[1], *coarse),
               rows_by_mask(map_between(set, coarse, strided(2, 2))->view(), *coarse));
+  }
+}
+
+// A wrong order has right sums, which only take longer. 125 offsets have masks of four words; as
+// one split they have keys of 64 bits, in which offsets share bits.
+PUMICE_DEVICE_TEST(DeviceBatchedMaps, RowsOfEachSplitStandInTheOrderOfTheirOwnMasks) {
+  const KernelWindow wide = submanifold_window(3, axes(3, 5), axes(3, 1));
+  const auto set = random_set(3, 1500, 14, 6);
+  const auto runner = make_runner();
+  const Mirror mirror(*runner, set);
+  for (const auto& [window, splits] :
+       {std::pair(kCube, 2), {kCube, 3}, {kCube, 4}, {wide, 1}, {wide, 3}, {wide, 4}}) {
+    SCOPED_TRACE(::testing::Message() << window.volume() << " offsets, splits " << splits);
+    const cuda::DeviceWindow on_device(*runner, window);
+    std::vector<cuda::CutRequest> requests{request_of(mirror.ref(), mirror.ref(), on_device)};
+    requests[0].tiles->splits = splits;
+    const auto maps = cuda::cut_maps(*runner, requests);
+    const auto cpu = submanifold_map(set, window);
+    for (int split = 0; split < splits; ++split) {
+      EXPECT_EQ(rows_of_tiles(maps[0], *set, split),
+                rows_by_mask(cpu->view(), *set, static_cast<std::size_t>(splits),
+                             static_cast<std::size_t>(split)))
+          << split;
+    }
   }
 }
 

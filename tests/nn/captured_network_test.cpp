@@ -108,6 +108,7 @@ TEST_P(CapturedNetworksGpu, cut_maps_for_layers_together_and_find_room_for_it) {
        {std::pair(DType::f16, false), {DType::f32, true}, {DType::f32, false}}) {
     SCOPED_TRACE(::testing::Message() << name_of(type) << (tf32 ? ", tf32" : ""));
     Captured captured(GetParam(), 12000, type, {.numerics = {.tf32 = tf32}});
+    const CallRecorder of_another;   // as a tuner has one, which takes nothing away
     PlanRecord record;
     const Answer first = captured.answer(captured.scan);
     const std::vector<RanPlan> ran = record.take();
@@ -162,7 +163,8 @@ TEST(CapturedNetworkGpu, records_another_graph_for_another_size_in_the_same_memo
   EXPECT_EQ(captured.graphs->graphs().size(), 2u);
 }
 
-// As a tuner in another thread does, whose notes keep maps: those of a graph are in memory of one pass.
+// As a tuner in another thread has them, whose notes keep maps: those of a graph are in memory of
+// one pass.
 TEST(CapturedNetworkGpu, is_recorded_while_calls_of_all_threads_are_noted) {
   PUMICE_NEEDS_GPU();
   Captured captured("second", 2000, DType::f32);

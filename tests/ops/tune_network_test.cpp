@@ -9,6 +9,7 @@
 #include <fstream>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -250,6 +251,23 @@ TEST(TuneNetworkGpu, finds_plans_that_fit_and_stores_them) {
   const Stream stream(kGpu);
   expect_tuned(stream, false);
   expect_tuned(stream, true);
+}
+
+TEST(ThreadCallsTest, are_those_of_one_thread_whoever_else_notes) {
+  SmallNetwork network({}, {500}, false), other({}, {300}, false);
+  CallRecorder of_all;
+  ThreadCalls outer;
+  {
+    ThreadCalls inner;
+    network.run(0);
+    std::thread([&] { other.run(0); }).join();
+    EXPECT_EQ(inner.take().size(), 2u);
+    EXPECT_TRUE(inner.take().empty());
+  }
+  EXPECT_TRUE(outer.take().empty()) << "the inner one noted them";
+  network.run(0);
+  EXPECT_EQ(outer.take().size(), 2u);
+  EXPECT_EQ(of_all.take().size(), 6u);
 }
 
 /// A linear layer and its gradients.

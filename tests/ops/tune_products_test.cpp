@@ -105,20 +105,6 @@ TEST(SparseCallRecorder, notes_products_and_keeps_a_pattern_of_each_key) {
   EXPECT_TRUE(recorder.take_sparse().empty()) << "a plan that was given is not chosen";
 }
 
-TEST(SparseCallRecorder, of_maps_notes_no_products) {
-  SmallProducts products({});
-  {
-    const std::unique_ptr<CallRecorder> recorder = CallRecorder::of_maps_if_none();
-    ASSERT_NE(recorder, nullptr);
-    EXPECT_EQ(CallRecorder::of_maps_if_none(), nullptr);
-    products.run();
-    EXPECT_TRUE(recorder->take_sparse().empty());
-  }
-  CallRecorder recorder;
-  products.run_one();
-  EXPECT_EQ(recorder.take_sparse().size(), 1u);
-}
-
 /// Memory of a framework: whoever asks for it may have to wait for a thread that runs products.
 class MemoryOfOthers final : public Allocator {
  public:

@@ -32,7 +32,7 @@ def with_counts(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", list(RUNS))
 def test_a_few_turns(name: str, device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if "PYTEST_XDIST_WORKER" in os.environ:
-        monkeypatch.delitem(MAY_GROW, "used")  # of the GPU, which other processes of the tests use too
+        monkeypatch.setitem(MAY_GROW, "used", sys.maxsize)  # of the GPU, which other processes of the tests use too
     if name == "gpus" and device == "cuda" and torch.cuda.device_count() < 2:
         pytest.skip("fewer than two CUDA devices are here; two_gpus_test.py needs them, too")
     said = RUNS[name][0](TURNS[name], device, 1, Makers())

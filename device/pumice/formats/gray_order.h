@@ -50,7 +50,7 @@ template <class Code> PUMICE_DEVICE Code gray_decode(Code code) {
 }
 
 /// Which offsets a split has, and the bit of each in its keys: worked out once for a block, since a
-/// division for each bit of each row takes longer than all else (82 us of a MinkUNet42 on an H100).
+/// division for each bit of each row made this kernel take 82 us in place of 14 (MinkUNet42, H100).
 struct SplitOffsets {
   uint32_t member[kMostRankedOffsets / kWarpThreads];   // a word for those of a word of masks
   uint8_t bit[kMostRankedOffsets];

@@ -35,8 +35,8 @@ std::shared_ptr<Allocator> default_allocator(Device device);
 /// out.
 std::shared_ptr<Allocator> lasting_allocator(Device device);
 
-/// Whether this thread's buffers on `device` come from a scope of one pass, so that none of them may
-/// be kept.
+/// Whether this thread's buffers on `device` come from a scope of one pass, so that none of them
+/// may be kept.
 bool allocates_for_one_pass(Device device);
 
 enum class ScopeOf { everything, one_pass };

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include <pumice/graphs/csr.hpp>
@@ -33,14 +34,12 @@ struct SparseCall {
   std::shared_ptr<const Csr> pattern;
 };
 
-/// As long as it lives, calls of all threads are noted, which keeps their maps alive; but for
-/// sparse products that are captured into a graph, and calls in an AllocatorScope of one pass. One at a time; UserError for a second one.
+/// As long as it lives, calls of all threads are noted, which keeps their maps alive. Not noted are
+/// sparse products that are captured into a graph, and calls in an AllocatorScope of one pass.
+/// There is one at a time; UserError for a second one.
 class CallRecorder {
  public:
   CallRecorder();
-  /// One that notes no products of sparse matrices, whose patterns would be copied; null where
-  /// another one lives.
-  static std::unique_ptr<CallRecorder> of_maps_if_none();
   ~CallRecorder();
   CallRecorder(const CallRecorder&) = delete;
   CallRecorder& operator=(const CallRecorder&) = delete;
@@ -48,10 +47,24 @@ class CallRecorder {
   /// The calls so far, in their order; it goes on with none.
   std::vector<OperatorCall> take();
   std::vector<SparseCall> take_sparse();
+};
+
+/// As long as it lives, calls of this thread on maps are noted, whatever other threads run or note;
+/// in an AllocatorScope of one pass they are not. Of two, the inner one notes.
+class ThreadCalls {
+ public:
+  ThreadCalls();
+  ~ThreadCalls();
+  ThreadCalls(const ThreadCalls&) = delete;
+  ThreadCalls& operator=(const ThreadCalls&) = delete;
+
+  /// The calls so far, in their order; it goes on with none.
+  std::vector<OperatorCall> take() { return std::exchange(calls_, {}); }
 
  private:
-  struct IsOn {};
-  explicit CallRecorder(IsOn) {}
+  friend void note_call(OperatorCall call);
+  std::vector<OperatorCall> calls_;
+  ThreadCalls* outer_;
 };
 
 /// The calls whose tiles can be those of others: forward passes and input gradients, by map and

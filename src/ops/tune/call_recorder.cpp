@@ -27,6 +27,11 @@ Record& record() {
   return one;
 }
 
+ThreadCalls*& calls_of_thread() {
+  thread_local ThreadCalls* innermost = nullptr;
+  return innermost;
+}
+
 Csr copied(const CsrView& pattern, StreamView stream) {
   if (pattern.device.kind == DeviceKind::cpu) return copy_to(StreamView(), pattern);
   const Csr here = copy_to_host(pattern, stream);
@@ -36,7 +41,8 @@ Csr copied(const CsrView& pattern, StreamView stream) {
 }   // namespace
 
 bool records_calls(Device device) {
-  return record().is_on.load(std::memory_order_acquire) && !allocates_for_one_pass(device);
+  const bool is_on = record().is_on.load(std::memory_order_acquire) || calls_of_thread() != nullptr;
+  return is_on && !allocates_for_one_pass(device);
 }
 
 bool records_sparse_calls(Device device) {
@@ -44,6 +50,7 @@ bool records_sparse_calls(Device device) {
 }
 
 void note_call(OperatorCall call) {
+  if (ThreadCalls* mine = calls_of_thread()) mine->calls_.push_back(call);
   const std::scoped_lock lock(record().mutex);
   if (record().is_on) record().calls.push_back(std::move(call));
 }
@@ -78,11 +85,6 @@ CallRecorder::CallRecorder() {
   record().has_sparse = true;
 }
 
-std::unique_ptr<CallRecorder> CallRecorder::of_maps_if_none() {
-  if (record().is_on.exchange(true)) return nullptr;
-  return std::unique_ptr<CallRecorder>(new CallRecorder(IsOn{}));
-}
-
 CallRecorder::~CallRecorder() {
   const std::scoped_lock lock(record().mutex);
   record().is_on = record().has_sparse = false;
@@ -98,6 +100,12 @@ std::vector<SparseCall> CallRecorder::take_sparse() {
 std::vector<OperatorCall> CallRecorder::take() {
   const std::scoped_lock lock(record().mutex);
   return std::exchange(record().calls, {});
+}
+
+ThreadCalls::ThreadCalls() : outer_(std::exchange(calls_of_thread(), this)) {}
+
+ThreadCalls::~ThreadCalls() {
+  calls_of_thread() = outer_;
 }
 
 }   // namespace pumice

@@ -5,8 +5,8 @@
 
 namespace pumice {
 
-/// Whether a call on `device` is to be noted; costs one load where nobody records. Not in a scope of
-/// one pass, whatever thread records: its maps are in memory that others overwrite.
+/// Whether a call on `device` is to be noted; costs two loads where nobody records. Not in a scope
+/// of one pass, whatever thread records: its maps are in memory that others overwrite.
 bool records_calls(Device device);
 void note_call(OperatorCall call);
 /// The same of sparse products.
