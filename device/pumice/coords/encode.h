@@ -31,18 +31,13 @@ PUMICE_KERNEL PUMICE_THREADS(kEncodeThreads) void encode_coordinates(
   if (first >= rows) return;
   const bool counting = a.totals.count != nullptr;
   if (counting) counts.clear<kEncodeThreads>(a.totals.digits);
-  uint64_t key[kEncodeItems];   // all are read before the first is written, so that no read waits
-  PUMICE_UNROLL
-  for (int item = 0; item < kEncodeItems; ++item) {
-    const int64_t row = first + item * kEncodeThreads + thread_index();
-    key[item] = row < rows ? encode_row(a, row) : 0;
-  }
   PUMICE_UNROLL
   for (int item = 0; item < kEncodeItems; ++item) {
     const int64_t row = first + item * kEncodeThreads + thread_index();
     if (row >= rows) continue;
-    a.keys[row] = key[item];
-    if (counting) counts.count(a.totals.digits, key[item]);
+    const uint64_t key = encode_row(a, row);
+    a.keys[row] = key;
+    if (counting) counts.count(a.totals.digits, key);
   }
   if (counting) counts.add_to<kEncodeThreads>(a.totals);
 }

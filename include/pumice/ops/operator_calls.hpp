@@ -49,8 +49,8 @@ class CallRecorder {
   std::vector<SparseCall> take_sparse();
 };
 
-/// As long as it lives, calls of this thread on maps are noted, whatever other threads run or note;
-/// in an AllocatorScope of one pass they are not. Of two, the inner one notes.
+/// As long as it lives, calls of this thread are noted, but for sparse products, whatever other
+/// threads run or note; in an AllocatorScope of one pass they are not. Of two, the inner one notes.
 class ThreadCalls {
  public:
   ThreadCalls();

@@ -1,4 +1,5 @@
-// One list behind a lock: a backward pass may run in another thread than its forward pass.
+// One list behind a lock for all threads, since a backward pass may run in another one than its
+// forward pass; and a list of a thread's own where it asks for one.
 #include "ops/tune/call_recorder.hpp"
 
 #include <algorithm>
