@@ -3,9 +3,9 @@
     python benchmarks/python/joint_steps.py [--processes 2] [--scan scan.bin ...] [--sweeps sweep.bin ...] [--passes 20]
         [--rounds 3] [--cases minkunet42 ...] [--dtype float16]
 
-A process a GPU, over NCCL, each of which begins with another scan; steps and columns as in compiled_steps.py. "single": each process
-trains a network by itself, all at the same time, so that the host has the same to do; "joint": gradients are averaged over
-all processes. Times are of the slowest process, and the efficiency is single over joint, in a row. Afterwards parameters of
+A process a GPU, over NCCL, each of which begins with another scan; steps and columns as in compiled_steps.py. "single":
+each process trains a network by itself, all at the same time, so that the host has the same to do; "joint": gradients are
+averaged over all processes. Times are of the slowest process, and the efficiency is single over joint, in a row. Afterwards parameters of
 joint steps have to be the same in all processes, and the first losses by hand and compiled within a tolerance.
 Without a GPU two processes train small networks over gloo, and compiled steps run as those by hand.
 """
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import itertools
 import os
 import sys
 import tempfile
@@ -26,7 +27,8 @@ from compiled_steps import CHECKED, TOLERANCE, Way, steps_of
 from training_step import waiter
 from workloads import model
 
-WAYS = ("single, by hand", "single, compiled", "joint, by hand", "joint, compiled")
+KINDS = ("single", "joint")
+HOWS = ("by hand", "compiled")
 PATIENCE = datetime.timedelta(minutes=5)  # kernels that one process compiles and another has
 
 
@@ -43,46 +45,46 @@ def same_in_all(net: torch.nn.Module) -> bool:
 def measure(case: str, rank: int, device: torch.device, dtype: torch.dtype, options: argparse.Namespace) -> None:
     network, factor, works = steps_of(case, options, device, first=rank)
     wait = waiter(device)
-    timed: dict[str, Timed] = {}
-    curves: dict[str, torch.Tensor] = {}
-    for name in WAYS:
+    ways: dict[tuple[str, str], Way] = {}
+    curves: dict[tuple[str, str], torch.Tensor] = {}
+    for kind, how in itertools.product(KINDS, HOWS):
         net: torch.nn.Module = model(network, factor).to(device)
-        if name.startswith("joint"):
+        if kind == "joint":
             net = torch.nn.parallel.DistributedDataParallel(net, device_ids=[rank] if device.type == "cuda" else None)
-        way = Way(network, net, False, device, dtype, name.endswith("compiled"))
-        curves[name] = torch.stack([way(works[turn % len(works)]) for turn in range(CHECKED)])
+        way = ways[kind, how] = Way(network, net, False, device, dtype, how == "compiled")
+        curves[kind, how] = torch.stack([way(works[turn % len(works)]) for turn in range(CHECKED)])
         for work in works * 3:
             way(work)
-        timed[name] = Timed(way, works, wait)
+    timed = {name: Timed(way, works, wait) for name, way in ways.items()}
     for _ in range(options.rounds):
         for one in timed.values():
             dist.barrier()
             one.passes(options.passes)
     wait()
-    for name, one in timed.items():
-        if one.run.compiled is not None:
-            one.run.compiled.wait()
-        if name.startswith("joint") and not same_in_all(one.run.net):
-            sys.exit(f"{case}: after joint steps {name.split()[-1]} parameters differ between processes")
-    for kind in ("single", "joint"):
-        left, right = (curves[f"{kind}, {how}"] for how in ("by hand", "compiled"))
+    for (kind, how), way in ways.items():
+        if way.compiled is not None:
+            way.compiled.wait()
+        if kind == "joint" and not same_in_all(way.net):
+            sys.exit(f"{case}: after joint steps ({how}) parameters differ between processes")
+    for kind in KINDS:
+        left, right = (curves[kind, how] for how in HOWS)
         if not torch.allclose(left, right, rtol=TOLERANCE):
             sys.exit(f"{case}, {kind}: losses of {left.tolist()} by hand and {right.tolist()} compiled")
     tell(case, [len(work.cells) for work in works], timed)
 
 
-def tell(case: str, voxels: list[int], timed: dict[str, Timed]) -> None:
+def tell(case: str, voxels: list[int], timed: dict[tuple[str, str], Timed]) -> None:
     """The times of the slowest process, from the first one."""
     mine = {name: one.medians() for name, one in timed.items()}
-    everyone: list[dict[str, tuple[float, ...]]] = [{} for _ in range(dist.get_world_size())]
+    everyone: list[dict[tuple[str, str], tuple[float, ...]]] = [{} for _ in range(dist.get_world_size())]
     dist.all_gather_object(everyone, mine)
     if dist.get_rank() != 0:
         return
     slowest = {name: [max(times) for times in zip(*(one[name] for one in everyone))] for name in timed}
     print(f"{case}, {max(voxels)} voxels a process")
     for name, (row, alone, host) in slowest.items():
-        print(f"    {name:18s} {row:6.2f} in a row {alone:6.2f} alone {host:6.2f} host")
-    shares = (f"{how} {slowest[f'single, {how}'][0] / slowest[f'joint, {how}'][0]:.2f}" for how in ("by hand", "compiled"))
+        print(f"    {', '.join(name):18s} {row:6.2f} in a row {alone:6.2f} alone {host:6.2f} host")
+    shares = (f"{how} {slowest['single', how][0] / slowest['joint', how][0]:.2f}" for how in HOWS)
     print(f"    efficiency: {', '.join(shares)}", flush=True)
 
 
