@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import math
 from typing import Any
 
 import pytest
@@ -286,7 +287,20 @@ def test_what_is_computed_again_counts_rows_as_before(use_reentrant: bool, neste
     assert graphs(step) == 1 and int(step.exceeded) == 0
 
 
+def records_random_state() -> bool:
+    """Whether this PyTorch can read the state of random numbers while it records, which newer ones can."""
+    reads = True
+    with torch.cuda.graph(torch.cuda.CUDAGraph()):
+        try:
+            torch.cuda.get_rng_state()
+        except RuntimeError:
+            reads = False
+    return reads
+
+
 def test_random_numbers_that_are_kept_for_a_pass_back_are_refused_with_a_remedy() -> None:
+    if records_random_state():
+        pytest.skip("this PyTorch keeps them in a recording, too: test_dropout_that_is_computed_again_drops_the_same")
     body = small()
     net = torch.nn.Sequential(*body[:-1], Changed(Recomputed(False, False, 16)), body[-1]).cuda()
     _, _, step = made(net, "fused SGD")
@@ -299,6 +313,46 @@ def test_random_numbers_that_are_kept_for_a_pass_back_are_refused_with_a_remedy(
     settled(step)
     assert graphs(step) == 1
     step.wait()
+
+
+class DroppedAgain(torch.nn.Module):
+    """Scores 0 and, of about half of the rows, twice what PReLU's weight is; which rows these are is drawn again in the pass back."""
+
+    def __init__(self, use_reentrant: bool) -> None:
+        super().__init__()
+        self.use_reentrant = use_reentrant
+        self.scaled = torch.nn.PReLU(1, 1.0)
+
+    def scores(self, x: torch.Tensor) -> torch.Tensor:
+        second = -self.scaled(-torch.nn.functional.dropout(torch.ones_like(x[:, :1]), 0.5))
+        return torch.cat([torch.zeros_like(second), second], 1) + 0.0 * x[:, :1]
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.utils.checkpoint.checkpoint(self.scores, x, use_reentrant=self.use_reentrant)
+
+
+@pytest.mark.parametrize("use_reentrant", [False, True])
+def test_dropout_that_is_computed_again_drops_the_same(use_reentrant: bool) -> None:
+    if not records_random_state():
+        pytest.skip("this PyTorch cannot read the state of random numbers while it records")
+    net = torch.nn.Sequential(*small()[:-1], Changed(DroppedAgain(use_reentrant))).cuda()
+    scale = net[-1].function.scaled.weight
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.5, fused=True)
+    step = pumice.compile_step(net, losses.cross_entropy, optimizer)
+    cells, features, labels = batch(1)
+    kept = []
+    for _ in range(8):
+        before = scale.detach().double().item()
+        loss = float(step(cells, features, torch.zeros_like(labels), batch_size=2))
+        # Rows that are kept cost log(1 + exp(2 scale)), the others log 2: the loss says how many there are, and so what
+        # the gradient is: 2 sigmoid(2 scale) of each row that is kept, and kept again in the pass back.
+        share = (loss - math.log(2)) / (math.log1p(math.exp(2 * before)) - math.log(2))
+        gradient = share * 2 / (1 + math.exp(-2 * before))
+        assert scale.item() == pytest.approx(before - 0.5 * gradient, abs=1e-4)
+        assert 0.4 < share < 0.6
+        kept.append(share)
+    step.wait()
+    assert graphs(step) == 1 and len(set(kept[3:])) > 1
 
 
 def test_dropout_draws_other_numbers_in_every_step() -> None:

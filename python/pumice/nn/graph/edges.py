@@ -123,6 +123,23 @@ def _with_loops(graph: Graph) -> WithLoops:
     return WithLoops(extended, both[0], both[1], edge_index[0] == edge_index[1])
 
 
+def loop_of_edges(graph: Graph) -> Tensor:
+    """int64 [E]: the node whose loop an edge is, of several at a node the last one, and where it is none as many as there
+    are nodes. Made once for a graph, and kept with it. Weights that are written there are as many as places: of several
+    to one place a GPU leaves any."""
+    return graph.derived("loop of edges", _loop_of_edges)
+
+
+def _loop_of_edges(graph: Graph) -> Tensor:
+    target = graph.edge_index[1]
+    nodes, edges = min(graph.rows, graph.columns), graph.entries
+    repeated = with_loops(graph).repeated
+    numbers = torch.arange(edges, device=target.device)
+    at = target.clamp(max=max(nodes - 1, 0))  # those that are none say -1, each at its own target
+    last = target.new_full((nodes,), -1).scatter_reduce(0, at, torch.where(repeated, numbers, -1), "amax")
+    return torch.where(repeated & (last[at] == numbers), target, nodes)
+
+
 def check_attributes(attributes: Any, graph: Graph | TypedGraph, channels: int | None) -> Tensor:
     """[E, channels]; a number for each edge is one channel. Raises UserError for other shapes."""
     if isinstance(attributes, Tensor) and attributes.dim() == 1:

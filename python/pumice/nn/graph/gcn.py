@@ -13,12 +13,15 @@ from ..._keywords import understands
 from ...graph import Graph
 from ...ops import modes
 from ...ops.graphs import biased
-from .edges import as_graph, check_features, with_loops
+from .edges import as_graph, check_features, loop_of_edges, with_loops
 from .parameters import PYG, check_inputs, glorot_, weights_of_edges
 
 
 class GCNConv(torch.nn.Module):
     """D^-1/2 (A + I) D^-1/2 x W + b, where D is the diagonal of the sums of rows of A + I.
+
+    Where a node has several edges to itself with weights, the last one counts and has a gradient, on every device (PyG
+    takes any of them on a GPU, and gives all of them a gradient).
 
     Args:
         in_channels: of the features of nodes.
@@ -112,14 +115,19 @@ def _normalized(
     graph: Graph, edge_weight: Tensor | None, dtype: torch.dtype, add_self_loops: bool, improved: bool
 ) -> tuple[Graph, Tensor]:
     """Each weight over the roots of the sums of its source's row and its target's."""
+    edges = graph
     if edge_weight is None:
         weights = graph.edge_index.new_ones(graph.entries, dtype=dtype)
     else:
         weights = edge_weight.to(dtype)
     if add_self_loops:
-        extended = with_loops(graph)
+        extended = with_loops(edges)
         graph, source, target = extended.graph, extended.source, extended.target
-        weights = _with_loop_weights(weights, extended, 2.0 if improved and edge_weight is not None else 1.0)
+        # An edge from a node to itself that was there gives its weight to the one that was added.
+        loops = weights.new_full((graph.entries - edges.entries + 1,), 2.0 if improved and edge_weight is not None else 1.0)
+        if edge_weight is not None:
+            loops = loops.scatter(0, loop_of_edges(edges), weights)
+        weights = torch.cat([weights.masked_fill(extended.repeated, 0.0), loops[:-1]])
     else:
         source, target = graph.edge_index
     degrees = weights.new_zeros(graph.rows).index_add(0, target, weights)
@@ -127,10 +135,3 @@ def _normalized(
     roots = roots.masked_fill(degrees == 0, 0.0)
     return graph, roots[source] * weights * roots[target]
 
-
-def _with_loop_weights(weights: Tensor, extended: Any, fill: float) -> Tensor:
-    """An edge from a node to itself that was there keeps its weight, which the one that was added takes."""
-    nodes, edges = extended.graph.rows, weights.shape[0]
-    loop_of = torch.where(extended.repeated, extended.target[:edges], nodes)  # the last one: of no node
-    loops = weights.new_full((nodes + 1,), fill).scatter(0, loop_of, weights)[:nodes]
-    return torch.cat([weights.masked_fill(extended.repeated, 0.0), loops])
