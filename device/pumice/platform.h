@@ -9,8 +9,8 @@
 //     ...
 //   }
 //
-// Every kernel begins with wait_for_previous(): where kernels are compiled for dependent launches
-// (src/jit/dependent_launch.hpp), its blocks may be there before the grid before it has ended, and
+// Every kernel begins with wait_for_previous(): in a graph (src/jit/dependent_launch.hpp) its
+// blocks may be there before the grid before it has ended, and
 // nothing that another kernel may touch is read or written before all threads have waited.
 // tests/device/dependent_launch_test.cpp checks it.
 //

@@ -13,9 +13,10 @@
 #define PUMICE_UNROLL_BY(times) _Pragma(PUMICE_TEXT(unroll times))
 #define PUMICE_ROLLED _Pragma("unroll 1")
 
-// Whether kernels take part in dependent launches, as the compiler is told.
-#if !defined(PUMICE_DEPENDENT_LAUNCH) || __CUDA_ARCH__ < 900
-#undef PUMICE_DEPENDENT_LAUNCH
+// Whether kernels can take part in dependent launches (src/jit/dependent_launch.hpp).
+#if __CUDA_ARCH__ >= 900
+#define PUMICE_DEPENDENT_LAUNCH 1
+#else
 #define PUMICE_DEPENDENT_LAUNCH 0
 #endif
 // What no kernel writes while this one runs may be read through the cache of constant data; a

@@ -59,8 +59,8 @@ Frontier& last_recorded() {
 
 bool parse_dependent_launches(std::string_view text) {
   PUMICE_EXPECTS(text.empty() || text == "off" || text == "on", "PUMICE_DEPENDENT_LAUNCH = \"",
-                 text, "\": it is off or on");
-  return text == "on";
+                 text, "\": it is on or off");
+  return text != "off";
 }
 
 bool dependent_launches() {
@@ -68,15 +68,8 @@ bool dependent_launches() {
   return value;
 }
 
-bool can_wait(const Source& source, std::string_view architecture) {
+bool waits_by_itself(const Source& source, std::string_view architecture) {
   return source.waits && number_of(architecture) >= kOldestArchitecture;
-}
-
-Source waiting_source(const Source& source, std::string_view architecture) {
-  Source made = source;
-  if (can_wait(source, architecture))
-    made.options.emplace_back("--define-macro=PUMICE_DEPENDENT_LAUNCH=1");
-  return made;
 }
 
 namespace detail {

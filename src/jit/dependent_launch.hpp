@@ -1,5 +1,5 @@
 // Programmatic dependent launches: in a recorded graph a kernel may begin while the one before it
-// still runs, and waits for it on the device. Off unless PUMICE_DEPENDENT_LAUNCH says otherwise;
+// still runs, and waits for it on the device. On unless PUMICE_DEPENDENT_LAUNCH says otherwise;
 // docs/decisions/0017-dependent-launches.md has the proof that results are the same.
 #pragma once
 
@@ -11,17 +11,14 @@
 
 namespace pumice::jit {
 
-/// "on", or "off" or nothing. UserError, in words of the environment variable, for all else.
+/// "off", or "on" or nothing. UserError, in words of the environment variable, for all else.
 bool parse_dependent_launches(std::string_view text);
 /// What PUMICE_DEPENDENT_LAUNCH says.
 bool dependent_launches();
 
-/// Whether kernels of `source` wait by themselves when they are compiled for `architecture` with
-/// dependent launches on: devices have them since sm_90.
-bool can_wait(const Source& source, std::string_view architecture);
-/// `source`, with the option that makes its kernels wait where they can, and let the next grid in
-/// once all blocks are past their main loop (device/pumice/platform_cuda.h).
-Source waiting_source(const Source& source, std::string_view architecture);
+/// Whether kernels of `source` wait by themselves when they are compiled for `architecture`, and so
+/// may be launched early: since sm_90 (device/pumice/platform_cuda.h).
+bool waits_by_itself(const Source& source, std::string_view architecture);
 
 namespace detail {
 

@@ -71,7 +71,7 @@ void launch_bytes(const Kernel& kernel, const LaunchShape& shape, StreamView str
   cuda::LaunchAttribute overlap;
   overlap.id = cuda::kProgrammaticStreamSerialization;
   overlap.value = 1;
-  const bool overlaps = loaded.waits && follows_recorded(stream);
+  const bool overlaps = dependent_launches() && loaded.waits && follows_recorded(stream);
   const cuda::LaunchConfig config{.grid_x = static_cast<unsigned>(shape.blocks),
                                   .grid_y = static_cast<unsigned>(shape.blocks_y),
                                   .grid_z = static_cast<unsigned>(shape.blocks_z),

@@ -135,17 +135,15 @@ const std::string& architecture_of(Device device) {
 const Module& load(Device device, const Source& source) {
   PUMICE_ENSURES(device.kind == DeviceKind::cuda, source.name, " loaded for ", to_string(device));
   const std::string& architecture = architecture_of(device);
-  const bool waits = dependent_launches() && can_wait(source, architecture);
-  const Source wanted = waits ? waiting_source(source, architecture) : source;
-  Entry& entry = entry_of(architecture, wanted);
+  Entry& entry = entry_of(architecture, source);
   const std::lock_guard lock(entry.mutex);
   if (entry.module == nullptr) {
     const cuda::ContextGuard guard(device);
     const cuda::RelaxedCapture relaxed;
     auto state = std::make_unique<Module::State>();
     state->name = source.name;
-    state->waits = waits;
-    state->reports = obtain_and_load(wanted, architecture, &state->library).result.kernels;
+    state->waits = waits_by_itself(source, architecture);
+    state->reports = obtain_and_load(source, architecture, &state->library).result.kernels;
     entry.module.reset(new Module(state.release()));
   }
   return *entry.module;

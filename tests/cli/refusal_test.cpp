@@ -358,7 +358,7 @@ TEST_F(RefusalTest, SwitchesThatAreNeitherOnNorOff) {
 TEST_F(RefusalTest, DependentLaunchesThatAreNeitherOnNorOff) {
   for (const char* value : {"1", "once", "On"}) {
     ASSERT_EQ(setenv("PUMICE_DEPENDENT_LAUNCH", value, 1), 0);
-    expect_nothing_written(run_with({}), {"PUMICE_DEPENDENT_LAUNCH", value, "off or on"});
+    expect_nothing_written(run_with({}), {"PUMICE_DEPENDENT_LAUNCH", value, "on or off"});
   }
   for (const char* value : {"off", "on", ""}) {
     ASSERT_EQ(setenv("PUMICE_DEPENDENT_LAUNCH", value, 1), 0);

@@ -18,7 +18,6 @@
 #include <pumice/core/parallel.hpp>
 
 #include "jit/compile.hpp"
-#include "jit/dependent_launch.hpp"
 #include "jit/nvrtc_support.hpp"
 #include "kernels/cuda/entry_launch.hpp"
 #include "kernels/cuda/entry_source.hpp"
@@ -236,7 +235,7 @@ TEST_P(SpecCompile, without_spills_and_serialised_products) {
               spread.size(), times[times.size() / 2], times.back());
 }
 
-/// Compiled for dependent launches, kernels wait first of all
+/// Kernels wait first of all
 /// (tests/device/dependent_launch_test.cpp has those without a specification), and let the next one
 /// in where their main loop ends.
 TEST(DependentSpecCompile, ToKernelsThatWaitFirstOfAll) {
@@ -246,8 +245,7 @@ TEST(DependentSpecCompile, ToKernelsThatWaitFirstOfAll) {
   std::vector<test::EntryCount> counts(spread.size());
   const auto complain = [&](const jit::Source& source, std::size_t i) {
     try {
-      const jit::Source waiting = jit::waiting_source(source, "sm_90a");
-      return test::complaint_about_waiting(test::ptx_of(waiting, "compute_90a"), &counts[i]);
+      return test::complaint_about_waiting(test::ptx_of(source, "compute_90a"), &counts[i]);
     } catch (const std::exception& error) {
       return std::string(error.what());
     }

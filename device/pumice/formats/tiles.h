@@ -21,6 +21,8 @@
 namespace pumice {
 
 inline constexpr int kMostTileRows = kBlockRows * kMaxTileBlocks;
+inline constexpr int kTileWarps = kTileThreads / kWarpThreads;
+inline constexpr int kPiecesAtOnce = 2;   // of entries that a warp writes
 
 /// A tile, and its rows among the ordered ones of its split.
 struct TileSlice {
@@ -70,8 +72,7 @@ struct TileWord {
       mask[row] = row < tile.rows ? task.map.mask[int64_t{rank[row]} * task.map.words + word] : 0;
     block_sync();
     const uint32_t mine = split_mask(task, tile.split, word);
-    for (int block = warp_index(); block * kBlockRows < task.tile_rows;
-         block += kTileThreads / kWarpThreads) {
+    for (int block = warp_index(); block * kBlockRows < task.tile_rows; block += kTileWarps) {
       const int row = block * kBlockRows + lane_index();
       const uint32_t bits = warp_or(mask[row] | mask[row + kWarpThreads]) & mine;
       if (lane_index() == 0) block_mask[block] = bits;
@@ -113,20 +114,60 @@ struct alignas(16) FourRows {
   int32_t row[4];
 };
 
-/// The input rows of an entry, from where they were noted when they were matched, four a lane; for
-/// one warp.
-PUMICE_DEVICE void copy_found(const CutTask& task, const TileWord& rows, int bit, int32_t* to) {
-  const int volume = task.map.relation.window.volume;
-  for (int first = 4 * lane_index(); first < task.tile_rows; first += 4 * kWarpThreads) {
-    FourRows in;
+/// The input rows of an entry at 128 positions, four a lane, from where they were noted when they
+/// were matched: read now, written later, so that several are under way together. For one warp.
+struct FoundPiece {
+  int entry;   // of the word; none: as many as it has
+  int first;   // of this lane's positions
+  FourRows in;
+
+  PUMICE_DEVICE void read(const CutTask& task, const TileWord& rows, const WordOffsets& offsets,
+                          int piece) {
+    const int pieces = (task.tile_rows + 4 * kWarpThreads - 1) / (4 * kWarpThreads);
+    entry = piece / pieces;
+    first = 4 * (piece % pieces * kWarpThreads + lane_index());
+    if (entry >= offsets.count) entry = offsets.count;
+    if (entry == offsets.count || first >= task.tile_rows) return;
+    const int bit = offsets.bit[entry];
+    const int volume = task.map.relation.window.volume;
     PUMICE_UNROLL
     for (int i = 0; i < 4; ++i) {
       const bool has = (rows.mask[first + i] >> bit & 1) != 0;
       in.row[i] = has ? task.map.found[int64_t{rows.rank[first + i]} * volume + bit] : -1;
     }
-    *reinterpret_cast<FourRows*>(to + first) = in;
   }
-}
+  /// `entry_0` is the first entry of the word.
+  PUMICE_DEVICE void write(const CutTask& task, const WordOffsets& offsets, int64_t entry_0) const {
+    if (entry == offsets.count || first >= task.tile_rows) return;
+    int32_t* const to = task.in_row + (entry_0 + entry) * task.tile_rows + first;
+    *reinterpret_cast<FourRows*>(to) = in;
+  }
+};
+
+/// Those that a warp reads before it writes the first of them.
+struct FoundPieces {
+  FoundPiece piece[kPiecesAtOnce];
+  int number;   // of the first
+
+  PUMICE_DEVICE void read(const CutTask& task, const TileWord& rows, const WordOffsets& offsets,
+                          int from) {
+    number = from;
+    PUMICE_UNROLL
+    for (int i = 0; i < kPiecesAtOnce; ++i)
+      piece[i].read(task, rows, offsets, from + i * kTileWarps);
+  }
+  /// Writes what it read, and reads and writes what comes behind it.
+  PUMICE_DEVICE void go_on(const CutTask& task, const TileWord& rows, const WordOffsets& offsets,
+                           int64_t entry_0) {
+    for (;;) {
+      PUMICE_UNROLL
+      for (int i = 0; i < kPiecesAtOnce; ++i)
+        piece[i].write(task, offsets, entry_0);
+      if (piece[kPiecesAtOnce - 1].entry == offsets.count) return;
+      read(task, rows, offsets, number + kPiecesAtOnce * kTileWarps);
+    }
+  }
+};
 
 /// The same, looked up again.
 PUMICE_DEVICE void look_up_entry(const CutBatch& batch, const CutTask& task, const TileWord& rows,
@@ -145,33 +186,22 @@ PUMICE_DEVICE void write_out_rows(const CutBatch& batch, const CutTask& task, co
     task.out_row[int64_t{tile} * task.tile_rows + row] = row_of_rank(order, rows.rank[row]);
 }
 
-/// The entries of a word, from `entry` on.
-PUMICE_DEVICE void write_entries(const CutBatch& batch, const CutTask& task, const TileWord& rows,
-                                 const WordOffsets& offsets, int word, int64_t entry) {
-  if (thread_index() < offsets.count) {
-    const int k = word * kWarpThreads + offsets.bit[thread_index()];
-    const uint16_t blocks = offsets.blocks[thread_index()];
-    task.entry[entry + thread_index()] = {static_cast<uint16_t>(k), blocks};
-    if (task.mirrored != nullptr) {
-      const int mirrored = task.map.relation.window.volume - 1 - k;
-      task.mirrored[entry + thread_index()] = {static_cast<uint16_t>(mirrored), blocks};
-    }
-  }
-  for (int i = warp_index(); i < offsets.count; i += kTileThreads / kWarpThreads) {
-    int32_t* const to = task.in_row + (entry + i) * task.tile_rows;
-    if (task.map.found != nullptr) {
-      copy_found(task, rows, offsets.bit[i], to);
-    } else {
-      look_up_entry(batch, task, rows, word, offsets.bit[i], to);
-    }
-  }
+/// What the entries of a word are, from `entry` on, without their input rows.
+PUMICE_DEVICE void write_offsets(const CutTask& task, const WordOffsets& offsets, int word,
+                                 int64_t entry) {
+  if (thread_index() >= offsets.count) return;
+  const int k = word * kWarpThreads + offsets.bit[thread_index()];
+  const uint16_t blocks = offsets.blocks[thread_index()];
+  task.entry[entry + thread_index()] = {static_cast<uint16_t>(k), blocks};
+  if (task.mirrored == nullptr) return;
+  const int mirrored = task.map.relation.window.volume - 1 - k;
+  task.mirrored[entry + thread_index()] = {static_cast<uint16_t>(mirrored), blocks};
 }
 
-/// All entries of a tile, from `entry` on; for a whole block. `loaded` is the word that `rows`
-/// holds of the tile; -1: its ranks, and no word.
+/// The entries of a tile in a map whose inputs are looked up again, from `entry` on; for a whole
+/// block. `loaded` is the word that `rows` holds of the tile; -1: its ranks, and no word.
 PUMICE_DEVICE void write_words(const CutBatch& batch, const CutTask& task, const TileSlice& tile,
-                               TileWord& rows, int loaded, int64_t entry) {
-  PUMICE_BLOCK_SHARED(WordOffsets, offsets);
+                               TileWord& rows, WordOffsets& offsets, int loaded, int64_t entry) {
   for (int word = 0; word < task.map.words; ++word) {
     if (word != loaded) {
       block_sync();   // the word before has been worked off
@@ -180,7 +210,10 @@ PUMICE_DEVICE void write_words(const CutBatch& batch, const CutTask& task, const
     }
     if (warp_index() == 0) offsets.find(rows, task.tile_rows / kBlockRows);
     block_sync();
-    write_entries(batch, task, rows, offsets, word, entry);
+    write_offsets(task, offsets, word, entry);
+    for (int i = warp_index(); i < offsets.count; i += kTileWarps)
+      look_up_entry(batch, task, rows, word, offsets.bit[i],
+                    task.in_row + (entry + i) * task.tile_rows);
     entry += offsets.count;
   }
 }
@@ -188,6 +221,7 @@ PUMICE_DEVICE void write_words(const CutBatch& batch, const CutTask& task, const
 /// For a whole block. Entries that there is no room for are left out: the last block says so.
 PUMICE_DEVICE void cut_tile(const CutBatch& batch, const CutTask& task, const TileSlice& tile) {
   PUMICE_BLOCK_SHARED(TileWord, rows);
+  PUMICE_BLOCK_SHARED(WordOffsets, offsets);
   PUMICE_BLOCK_SHARED(int64_t, begin);
   const int blocks = task.tile_rows / kBlockRows;
   rows.load_ranks(task, tile);
@@ -198,6 +232,13 @@ PUMICE_DEVICE void cut_tile(const CutBatch& batch, const CutTask& task, const Ti
   }
   if (thread_index() == 0) say_part(task.tile_sums, 1, tile.tile, static_cast<uint64_t>(entries));
   const bool only_counts = task.entry == nullptr;
+  const bool has_found = !only_counts && task.map.found != nullptr;   // one word then
+  FoundPieces found;
+  if (has_found) {
+    if (warp_index() == 1) offsets.find(rows, blocks);
+    block_sync();
+    found.read(task, rows, offsets, warp_index());   // under way while tiles are looked back to
+  }
   if (!only_counts) write_out_rows(batch, task, rows, tile.tile);
   if (warp_index() == 0) {
     const uint64_t before = warp_look_back(task.tile_sums, tile.tile);
@@ -209,7 +250,12 @@ PUMICE_DEVICE void cut_tile(const CutBatch& batch, const CutTask& task, const Ti
   if (only_counts) return;
   block_sync();
   if (begin + entries > task.entry_capacity) return;
-  write_words(batch, task, tile, rows, task.map.words - 1, begin);
+  if (has_found) {
+    write_offsets(task, offsets, 0, begin);
+    found.go_on(task, rows, offsets, begin);
+  } else {
+    write_words(batch, task, tile, rows, offsets, task.map.words - 1, begin);
+  }
 }
 
 /// Blocks take tiles in the order in which they start: task.tile_capacity + 1 blocks a task.
@@ -231,14 +277,26 @@ PUMICE_KERNEL PUMICE_THREADS(kTileThreads, 5) void cut_tiles(PUMICE_ARGUMENT(Cut
 PUMICE_KERNEL PUMICE_THREADS(kTileThreads, 5) void write_tiles(PUMICE_ARGUMENT(CutBatch) batch) {
   wait_for_previous();
   PUMICE_BLOCK_SHARED(TileWord, rows);
+  PUMICE_BLOCK_SHARED(WordOffsets, offsets);
   const auto [task, number] = task_of_block(batch);
   const int32_t of_split = tiles_of_split(task);
   if (number >= of_split * task.splits) return;
   const TileSlice tile = tile_slice(batch, task, number, of_split);
-  const uint64_t begin = number == 0 ? 0 : sum_through(task.tile_sums, 1, number - 1);
+  const uint64_t before = number == 0 ? 0 : sum_through(task.tile_sums, 1, number - 1);
+  const auto begin = static_cast<int64_t>(before);
   rows.load_ranks(task, tile);
   write_out_rows(batch, task, rows, number);
-  write_words(batch, task, tile, rows, -1, static_cast<int64_t>(begin));
+  if (task.map.found == nullptr) {
+    write_words(batch, task, tile, rows, offsets, -1, begin);
+    return;
+  }
+  rows.load(task, tile, 0);
+  if (warp_index() == 0) offsets.find(rows, task.tile_rows / kBlockRows);
+  block_sync();
+  write_offsets(task, offsets, 0, begin);
+  FoundPieces found;
+  found.read(task, rows, offsets, warp_index());
+  found.go_on(task, rows, offsets, begin);
 }
 
 }   // namespace pumice

@@ -31,10 +31,18 @@
 
 namespace pumice {
 
-/// What a block of inputs holds, by halves of 32 cells: which there are, and the rank of the first.
+/// Half a block of inputs, 32 cells: which there are, and the rank of the first.
+struct alignas(8) HalfBlock {
+  uint32_t cells;
+  int32_t base_rank;
+
+  PUMICE_DEVICE bool has(uint32_t cell) const { return (cells >> cell % 32 & 1) != 0; }
+  PUMICE_DEVICE int32_t rank_of(uint32_t cell) const {
+    return base_rank + popcount(cells & ((uint32_t{1} << cell % 32) - 1));
+  }
+};
 struct alignas(16) HalfBlocks {
-  uint32_t cells[2];
-  int32_t base_rank[2];
+  HalfBlock half[2];
 };
 
 /// Which block a lane looks up: one of those around the block of its warp.
@@ -118,6 +126,52 @@ struct alignas(16) CellMoves {
   }
 };
 
+/// What the cells of half a block meet, each lane through its offset: sets their masks and the
+/// inputs that they meet, from output `rank` on, and returns how many of the cells have the offset.
+PUMICE_DEVICE uint32_t match_half(const MatchTask& task, const int32_t* order,
+                                  const CellMoves& moves, const HalfBlock* around, int half,
+                                  uint32_t cells, int64_t rank, int word) {
+  const int64_t volume = task.relation.window.volume;
+  int32_t* const found = task.found == nullptr
+                             ? nullptr
+                             : task.found + rank * volume + word * kWarpThreads + lane_index();
+  const uint16_t* const move = &moves.to[32 * half][lane_index()];
+  uint32_t mask = 0;   // of the cell that is the lane's
+  uint32_t count = 0;
+  const int all = popcount(cells);
+  // Several cells at a time: what they read is under way together.
+  for (int at = 0; at < all; at += kCellsAtOnce) {
+    bool hit[kCellsAtOnce];
+    int32_t in[kCellsAtOnce];
+    PUMICE_UNROLL
+    for (int i = 0; i < kCellsAtOnce; ++i) {
+      const bool is_there = cells != 0;
+      const uint32_t to = move[is_there ? lowest_bit(cells) * kWarpThreads : 0];
+      cells &= cells - 1;
+      const HalfBlock there = around[to / 32];
+      hit[i] = is_there && there.has(to);
+      in[i] = there.rank_of(to);
+    }
+    PUMICE_UNROLL
+    for (int i = 0; i < kCellsAtOnce; ++i) {
+      const uint32_t hits = warp_ballot(hit[i]);
+      if (lane_index() == at + i) mask = hits;
+      count += hit[i] ? 1 : 0;
+    }
+    if (found == nullptr) continue;
+    if (order != nullptr) {
+      PUMICE_UNROLL
+      for (int i = 0; i < kCellsAtOnce; ++i)
+        if (hit[i]) in[i] = order[in[i]];
+    }
+    PUMICE_UNROLL
+    for (int i = 0; i < kCellsAtOnce; ++i)
+      if (hit[i]) found[(at + i) * volume] = in[i];
+  }
+  if (lane_index() < all) task.mask[(rank + lane_index()) * task.words + word] = mask;
+  return count;
+}
+
 PUMICE_DEVICE void match_by_blocks(const MatchBatch& batch, const MatchTask& task, int number) {
   using Neighbourhoods = HalfBlocks[kMatchWarps][kMostNeighbours + 1];
   PUMICE_BLOCK_SHARED(Neighbourhoods, neighbourhoods);
@@ -128,8 +182,7 @@ PUMICE_DEVICE void match_by_blocks(const MatchBatch& batch, const MatchTask& tas
   const int word = number / groups;
   const int group = number % groups;
   const int k = word * kWarpThreads + lane_index();
-  const bool has_offset = k < task.relation.window.volume;
-  if (group == 0 && warp_index() == 0 && has_offset)
+  if (group == 0 && warp_index() == 0 && k < task.relation.window.volume)
     task.step[k] = make_step(task.relation, in.layout, out.layout, k);
 
   const int64_t blocks = in.rows.poisoned() ? 0 : out.blocks.rows();
@@ -144,45 +197,27 @@ PUMICE_DEVICE void match_by_blocks(const MatchBatch& batch, const MatchTask& tas
   // Tables are for the most neighbours there can be: nothing leads to those that are too many.
   neighbour.set(task.relation.window, in.layout, lane_index());
   const int finer = task.relation.keys == KeyRelation::in_is_finer ? in.layout.dimension : 0;
-  const bool notes = task.found != nullptr;
   uint32_t count = 0;
   for (int i = 0; i < kBlocksPerWarp; ++i) {
     const int64_t block = first + warp_index() + i * kMatchWarps;
     if (block >= blocks) break;
     const uint64_t occupancy = out.occupancy[block];
     const uint64_t block_key = out.block_key[block] << finer;
+    const int64_t rank = out.base_rank[block];
     for (int n = lane_index(); n < neighbours; n += kWarpThreads) {
       if (neighbours > kWarpThreads) neighbour.set(task.relation.window, in.layout, n);
       const FoundBlock found = neighbour.look_up(in, block_key, occupancy);
       const int32_t base = found.slot == kNoSlot ? 0 : in.table.slot_rank[found.slot];
       const auto low = static_cast<uint32_t>(found.occupancy);
-      around[n] = {{low, static_cast<uint32_t>(found.occupancy >> 32)},
-                   {base, base + popcount(low)}};
+      around[n] = {
+          {{low, base}, {static_cast<uint32_t>(found.occupancy >> 32), base + popcount(low)}}};
     }
     warp_sync();
-    const int64_t rank = out.base_rank[block];
-    uint32_t* mask = task.mask + rank * task.words + word;
-    int64_t place = rank * task.relation.window.volume + k;
-    for (int half = 0; half < 2; ++half) {
-      auto left = static_cast<uint32_t>(occupancy >> 32 * half);
-      for (; left != 0; left &= left - 1) {
-        const uint32_t to = moves.to[32 * half + lowest_bit(left)][lane_index()];
-        const HalfBlocks there = around[to / kBlockCells];
-        const bool upper = (to & 32) != 0;
-        const uint32_t cells = upper ? there.cells[1] : there.cells[0];
-        const uint32_t bit = uint32_t{1} << to % 32;
-        const bool hit = (cells & bit) != 0;
-        const uint32_t hits = warp_ballot(hit);
-        if (hit && notes) {
-          const int32_t base = upper ? there.base_rank[1] : there.base_rank[0];
-          task.found[place] = row_of_rank(in.order, base + popcount(cells & (bit - 1)));
-        }
-        if (lane_index() == 0) *mask = hits;
-        count += hit ? 1 : 0;
-        mask += task.words;
-        place += task.relation.window.volume;
-      }
-    }
+    const auto low = static_cast<uint32_t>(occupancy);
+    const auto high = static_cast<uint32_t>(occupancy >> 32);
+    count += match_half(task, in.order, moves, &around[0].half[0], 0, low, rank, word);
+    count +=
+        match_half(task, in.order, moves, &around[0].half[0], 1, high, rank + popcount(low), word);
     warp_sync();
   }
   add_counts(task, word, count);

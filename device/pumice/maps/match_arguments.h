@@ -13,6 +13,7 @@ inline constexpr int kMaxTaskSets = 16;
 inline constexpr int kMatchThreads = 256;
 inline constexpr int kMatchWarps = kMatchThreads / 32;
 inline constexpr int kBlocksPerWarp = 4;       // of cells that a warp takes, matching by blocks
+inline constexpr int kCellsAtOnce = 2;         // of a block, that a lane looks at
 inline constexpr int kRowsPerLane = 1;         // that a lane takes, matching by rows
 inline constexpr int kParityRowsPerLane = 1;   // and matching by parities
 
