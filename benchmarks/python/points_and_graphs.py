@@ -138,18 +138,19 @@ def steps(nodes: int, options: argparse.Namespace) -> None:
             step = pumice.compile_step(net, pumice.losses.cross_entropy, optimizer, scaler=scaler)
 
             def by_hand(one: Any, net: Any = net, optimizer: Any = optimizer, scaler: Any = scaler) -> None:
-                loss = pumice.losses.cross_entropy(net(one[0], one[1].clone(), *one[2:taken]), one[-1])
+                with half:  # of each pass: in it autocast keeps the weights that it has converted
+                    loss = pumice.losses.cross_entropy(net(one[0], one[1].clone(), *one[2:taken]), one[-1])
                 optimizer.zero_grad()
                 scaler.scale(loss).backward()
                 scaler.step(optimizer)
                 scaler.update()
 
             def as_one(one: Any, step: Any = step) -> None:
-                step(*one[:taken], one[-1])
+                with half:
+                    step(*one[:taken], one[-1])
 
-            with half:
-                which = "compiled" if compiled else "by hand"
-                measure(f"{name}, {nodes} nodes, step {which}", as_one if compiled else by_hand, calls, options)
+            which = "compiled" if compiled else "by hand"
+            measure(f"{name}, {nodes} nodes, step {which}", as_one if compiled else by_hand, calls, options)
 
 
 def main() -> None:

@@ -99,6 +99,20 @@ def same_loss(made: torch.Tensor, expected: torch.Tensor) -> None:
     torch.testing.assert_close(made.double(), expected.double(), rtol=1e-6, atol=1e-6)
 
 
+def test_a_region_of_autocast_may_hold_many_steps() -> None:
+    """By hand each pass needs one of its own: to its end autocast keeps the weights that it has converted."""
+    net, step, other, optimizer = made(PLAIN["SAGE"], name="fused SGD")
+    calls = [(graph_of(900, 3000, seed)[:2], labels_of(900, seed)) for seed in range(6)]
+    with torch.autocast("cpu", torch.bfloat16):
+        found = [step(*given, labels).float() for given, labels in calls]
+    for loss, (given, labels) in zip(found, calls):
+        with torch.autocast("cpu", torch.bfloat16):
+            expected = by_hand(other, optimizer, given, labels).float()
+        torch.testing.assert_close(loss, expected, rtol=2e-2, atol=2e-2)
+    moved = (net.head.weight - made(PLAIN["SAGE"])[0].head.weight).abs().max()
+    assert (net.head.weight - other.head.weight).abs().max() < 0.05 * moved
+
+
 @pytest.mark.parametrize("name", [*PLAIN, *TYPED])
 def test_rows_of_room_add_nothing_in_double_precision(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sums over 40s would show in the tenth digit of any of them."""
