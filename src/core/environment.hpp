@@ -36,7 +36,7 @@ const std::string& data();
 std::int64_t kernel_rows();
 
 /// PUMICE_DEPENDENT_LAUNCH: whether kernels of recorded graphs overlap, "on" or "off"; empty, they
-/// do not.
+/// do.
 const std::string& dependent_launch();
 
 /// CUDA_VISIBLE_DEVICES, for messages: the driver obeys it.

@@ -75,9 +75,10 @@ bool waits_by_itself(const Source& source, std::string_view architecture) {
 namespace detail {
 
 bool follows_recorded(StreamView stream) {
+  const Frontier& last = last_recorded();
+  if (last.node == nullptr) return false;   // nothing of ours: the driver need not be asked
   if (cuda::driver_state().version < kOldestDriver) return false;
   const Frontier now = frontier_of(stream);
-  const Frontier& last = last_recorded();
   return now.node != nullptr && now.node == last.node && now.recording == last.recording;
 }
 

@@ -1,8 +1,9 @@
 // The runner that launches.
 #include "jit/kernel_runner.hpp"
 
-#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <unordered_map>
 
 #include "core/cuda/status.hpp"
 #include "jit/module.hpp"
@@ -10,25 +11,31 @@
 namespace pumice::jit {
 namespace {
 
-/// Kernels that this thread launched, by the address of their source and name, which stay: a launch
-/// looks at no text.
-const Kernel& loaded_kernel(Device device, const KernelName& kernel) {
-  struct Entry {
-    const Source* source = nullptr;
-    const char* name = nullptr;
-    int device = 0;
-    Kernel kernel;
-  };
-  thread_local std::array<Entry, 256> entries;
-  const auto bits = reinterpret_cast<std::uintptr_t>(kernel.source) * 31 +
-                    reinterpret_cast<std::uintptr_t>(kernel.name) +
-                    static_cast<std::uintptr_t>(device.index);
-  Entry& entry = entries[(bits ^ bits >> 7 ^ bits >> 15) % entries.size()];
-  if (entry.source != kernel.source || entry.name != kernel.name || entry.device != device.index) {
-    const Kernel found = load(device, *kernel.source).kernel(kernel.name);
-    entry = {kernel.source, kernel.name, device.index, found};
+/// The address of a kernel's source and that of its name, which stay.
+struct KernelKey {
+  const Source* source = nullptr;
+  const char* name = nullptr;
+  int device = 0;
+  friend bool operator==(const KernelKey&, const KernelKey&) = default;
+};
+
+struct KernelKeyHash {
+  std::size_t operator()(const KernelKey& key) const {
+    const std::size_t bits = reinterpret_cast<std::uintptr_t>(key.source) * 31 +
+                             reinterpret_cast<std::uintptr_t>(key.name) +
+                             static_cast<std::uintptr_t>(key.device);
+    return bits ^ bits >> 7 ^ bits >> 15;
   }
-  return entry.kernel;
+};
+
+/// All kernels that this thread has launched, so that a launch looks at no text: finding one of two
+/// that share a place anew takes as long as several launches.
+const Kernel& loaded_kernel(Device device, const KernelName& kernel) {
+  thread_local std::unordered_map<KernelKey, Kernel, KernelKeyHash> kernels;
+  const KernelKey key{kernel.source, kernel.name, device.index};
+  if (const auto known = kernels.find(key); known != kernels.end()) return known->second;
+  const Kernel found = load(device, *kernel.source).kernel(kernel.name);
+  return kernels.emplace(key, found).first->second;
 }
 
 }   // namespace

@@ -69,6 +69,7 @@ Entry& entry_of(const std::string& architecture, const Source& source) {
   static auto& mutex = *new std::mutex;   // never destroyed, as the modules
   static auto& entries = *new std::unordered_map<std::string, std::unique_ptr<Entry>>;
   std::string key = architecture;
+  key.append(1, source.waits ? 'w' : ' ');
   for (const std::string& option : source.options)
     key.append(1, '\0').append(option);
   key.append(2, '\0').append(source.text);

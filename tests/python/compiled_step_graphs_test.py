@@ -105,10 +105,14 @@ def test_a_region_of_autocast_may_hold_many_steps() -> None:
     calls = [(graph_of(900, 3000, seed)[:2], labels_of(900, seed)) for seed in range(6)]
     with torch.autocast("cpu", torch.bfloat16):
         found = [step(*given, labels).float() for given, labels in calls]
+        with torch.no_grad():
+            evaluated = net(*calls[0][0]).float()
     for loss, (given, labels) in zip(found, calls):
         with torch.autocast("cpu", torch.bfloat16):
             expected = by_hand(other, optimizer, given, labels).float()
         torch.testing.assert_close(loss, expected, rtol=2e-2, atol=2e-2)
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(evaluated, net(*calls[0][0]).float())
     moved = (net.head.weight - made(PLAIN["SAGE"])[0].head.weight).abs().max()
     assert (net.head.weight - other.head.weight).abs().max() < 0.05 * moved
 

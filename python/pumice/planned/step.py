@@ -110,7 +110,10 @@ class CompiledStep(Planned):
         """Trains by one step, and returns its loss."""
         scan, labels = self._given(given, labels, batch_size, spatial_shape, stride, batch, named)
         with self._lock:
-            return self._step(scan, labels)
+            try:
+                return self._step(scan, labels)
+            finally:
+                torch.clear_autocast_cache()  # of weights as they were before the update
 
     def plan(
         self,

@@ -20,8 +20,8 @@ from .parameters import PYG, check_inputs, glorot_, weights_of_edges
 class GCNConv(torch.nn.Module):
     """D^-1/2 (A + I) D^-1/2 x W + b, where D is the diagonal of the sums of rows of A + I.
 
-    Where a node has several edges to itself with weights, the last one counts and has a gradient, on every device (PyG
-    takes any of them on a GPU, and gives all of them a gradient).
+    With `add_self_loops` the last of several edges with weights from a node to itself counts and has a gradient, on every
+    device (PyG takes any of them on a GPU, and gives all of them a gradient); without, all of them count.
 
     Args:
         in_channels: of the features of nodes.
@@ -134,4 +134,3 @@ def _normalized(
     roots = degrees.pow(-0.5)
     roots = roots.masked_fill(degrees == 0, 0.0)
     return graph, roots[source] * weights * roots[target]
-
