@@ -28,8 +28,8 @@ struct KernelKeyHash {
   }
 };
 
-/// All kernels that this thread has launched, so that a launch looks at no text: finding one of two
-/// that share a place anew takes as long as several launches.
+/// Of all kernels that this thread has launched, whose text `load` would look at again: no launch
+/// of a kernel makes one of another do so.
 const Kernel& loaded_kernel(Device device, const KernelName& kernel) {
   thread_local std::unordered_map<KernelKey, Kernel, KernelKeyHash> kernels;
   const KernelKey key{kernel.source, kernel.name, device.index};

@@ -1,5 +1,5 @@
 // Which kernels wait for the grid before them, and which launches may be early. Run with dependent
-// launches off and on by the fake driver (tests/CMakeLists.txt); results on any device.
+// launches on and off by the fake driver (tests/CMakeLists.txt); results on any device.
 #include "jit/dependent_launch.hpp"
 
 #include <dlfcn.h>

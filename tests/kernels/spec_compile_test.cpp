@@ -235,9 +235,8 @@ TEST_P(SpecCompile, without_spills_and_serialised_products) {
               spread.size(), times[times.size() / 2], times.back());
 }
 
-/// Kernels wait first of all
-/// (tests/device/dependent_launch_test.cpp has those without a specification), and let the next one
-/// in where their main loop ends.
+/// Kernels wait first of all, and let the next one in where their main loop ends. Those without a
+/// specification: tests/device/dependent_launch_test.cpp.
 TEST(DependentSpecCompile, ToKernelsThatWaitFirstOfAll) {
   PUMICE_NEEDS_NVRTC();
   if (!test::compiles_for(90)) GTEST_SKIP() << "this NVRTC does not compile for sm_90";

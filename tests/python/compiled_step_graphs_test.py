@@ -107,6 +107,10 @@ def test_a_region_of_autocast_may_hold_many_steps() -> None:
         found = [step(*given, labels).float() for given, labels in calls]
         with torch.no_grad():
             evaluated = net(*calls[0][0]).float()
+        x, index, _ = graph_of(2500, 9000, 1)  # of another bucket: its steps are taken back
+        assert step.plan(x, index, labels_of(2500, 1)) > 0
+        with torch.no_grad():
+            assert torch.equal(evaluated, net(*calls[0][0]).float())
     for loss, (given, labels) in zip(found, calls):
         with torch.autocast("cpu", torch.bfloat16):
             expected = by_hand(other, optimizer, given, labels).float()

@@ -12,9 +12,9 @@ inline constexpr int kMaxTaskSets = 16;
 
 inline constexpr int kMatchThreads = 256;
 inline constexpr int kMatchWarps = kMatchThreads / 32;
-inline constexpr int kBlocksPerWarp = 4;   // of cells that a warp takes, matching by blocks
-inline constexpr int kCellsAtOnce = 2;   // of a block, that a lane looks at: 1, 3 and 4 are slower
-inline constexpr int kRowsPerLane = 1;   // that a lane takes, matching by rows
+inline constexpr int kBlocksPerWarp = 4;       // of cells that a warp takes, matching by blocks
+inline constexpr int kCellsAtOnce = 2;         // of a block, that a lane looks at
+inline constexpr int kRowsPerLane = 1;         // that a lane takes, matching by rows
 inline constexpr int kParityRowsPerLane = 1;   // and matching by parities
 
 /// How the inputs of a map are found; see maps/match.h.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -109,11 +110,8 @@ class CompiledStep(Planned):
     ) -> Tensor:
         """Trains by one step, and returns its loss."""
         scan, labels = self._given(given, labels, batch_size, spatial_shape, stride, batch, named)
-        with self._lock:
-            try:
-                return self._step(scan, labels)
-            finally:
-                torch.clear_autocast_cache()  # of weights as they were before the update
+        with self._turn():
+            return self._step(scan, labels)
 
     def plan(
         self,
@@ -139,7 +137,7 @@ class CompiledStep(Planned):
             For the GPU.
         """
         scan, labels = self._given(given, labels, batch_size, spatial_shape, stride, batch, named)
-        with self._lock:
+        with self._turn():
             bucket = self._bucket_of(scan, labels)
             if bucket is None:
                 return 0
@@ -156,6 +154,15 @@ class CompiledStep(Planned):
                 self._forget_graphs()
                 bucket.calls = calls
             return held
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """That of one call. What autocast has converted by its end are weights of before an update."""
+        with self._lock:
+            try:
+                yield
+            finally:
+                torch.clear_autocast_cache()
 
     def _learn_all(self, bucket: StepBucket, scan: Scan, labels: Labels) -> None:
         for _ in range(_MOST_OVERFLOWS):

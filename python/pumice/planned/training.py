@@ -103,7 +103,7 @@ class Training:
         """The pass that `run` begins, its loss and its gradients, which nothing is added to; `sites` as `Loss` takes
         them. `around` is what `run` calls the model in: torch.utils.checkpoint calls parts of it again in the pass back."""
         self.drop_gradients()
-        # Autocast keeps converted weights to the end of its outermost region, which may hold several steps.
+        # Autocast keeps converted weights to the end of its outermost region, which may hold several passes with updates.
         torch.clear_autocast_cache()
         with torch.enable_grad():
             output = run()

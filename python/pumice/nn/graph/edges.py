@@ -124,9 +124,9 @@ def _with_loops(graph: Graph) -> WithLoops:
 
 
 def loop_of_edges(graph: Graph) -> Tensor:
-    """int64 [E]: the node whose loop an edge is, of several at a node the last one, and where it is none as many as there
-    are nodes. Made once for a graph, and kept with it. Weights that are written there are as many as places: of several
-    to one place a GPU leaves any."""
+    """int64 [E]: the node that an edge leads from and to, for the last such edge of each node; for all other edges the
+    number of nodes. Made once for a graph, and kept with it. Whoever writes what edges bring to these places writes once to
+    that of a node: of several writes a GPU keeps any."""
     return graph.derived("loop of edges", _loop_of_edges)
 
 
@@ -135,7 +135,7 @@ def _loop_of_edges(graph: Graph) -> Tensor:
     nodes, edges = min(graph.rows, graph.columns), graph.entries
     repeated = with_loops(graph).repeated
     numbers = torch.arange(edges, device=target.device)
-    at = target.clamp(max=max(nodes - 1, 0))  # those that are none say -1, each at its own target
+    at = target.clamp(max=max(nodes - 1, 0))  # of edges that are no loop, too: they write -1, which changes nothing
     last = target.new_full((nodes,), -1).scatter_reduce(0, at, torch.where(repeated, numbers, -1), "amax")
     return torch.where(repeated & (last[at] == numbers), target, nodes)
 

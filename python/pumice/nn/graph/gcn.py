@@ -115,19 +115,18 @@ def _normalized(
     graph: Graph, edge_weight: Tensor | None, dtype: torch.dtype, add_self_loops: bool, improved: bool
 ) -> tuple[Graph, Tensor]:
     """Each weight over the roots of the sums of its source's row and its target's."""
-    edges = graph
     if edge_weight is None:
         weights = graph.edge_index.new_ones(graph.entries, dtype=dtype)
     else:
         weights = edge_weight.to(dtype)
     if add_self_loops:
-        extended = with_loops(edges)
-        graph, source, target = extended.graph, extended.source, extended.target
-        # An edge from a node to itself that was there gives its weight to the one that was added.
-        loops = weights.new_full((graph.entries - edges.entries + 1,), 2.0 if improved and edge_weight is not None else 1.0)
+        extended = with_loops(graph)
+        loops = weights.new_ones(extended.graph.entries - graph.entries + 1)  # the last one: of no node
         if edge_weight is not None:
-            loops = loops.scatter(0, loop_of_edges(edges), weights)
+            # An edge from a node to itself that was there gives its weight to the one that was added.
+            loops = loops.fill_(2.0 if improved else 1.0).scatter(0, loop_of_edges(graph), weights)
         weights = torch.cat([weights.masked_fill(extended.repeated, 0.0), loops[:-1]])
+        graph, source, target = extended.graph, extended.source, extended.target
     else:
         source, target = graph.edge_index
     degrees = weights.new_zeros(graph.rows).index_add(0, target, weights)
