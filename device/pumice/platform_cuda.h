@@ -163,6 +163,18 @@ PUMICE_DEVICE uint64_t load_relaxed(const uint64_t* at) {
 PUMICE_DEVICE void store_relaxed(uint64_t* at, uint64_t value) {
   asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
 }
+/// What an earlier kernel wrote, read where this one has not waited for the kernel before it: past
+/// the cache of the multiprocessor, which may hold what stood there before.
+template <class T> PUMICE_DEVICE T load_ahead(const T* at) {
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16);
+  if constexpr (sizeof(T) == 4) {
+    return __builtin_bit_cast(T, __ldcg(reinterpret_cast<const unsigned*>(at)));
+  } else if constexpr (sizeof(T) == 8) {
+    return __builtin_bit_cast(T, __ldcg(reinterpret_cast<const unsigned long long*>(at)));
+  } else {
+    return __builtin_bit_cast(T, __ldcg(reinterpret_cast<const uint4*>(at)));
+  }
+}
 /// Between two looks at what another block is to write.
 PUMICE_DEVICE void pause_polling() {
 #if __CUDA_ARCH__ >= 700

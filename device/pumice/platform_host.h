@@ -83,6 +83,9 @@ template <class T> void store_relaxed(T* at, T value) {
   *at = value;
   emulator::made_progress();
 }
+template <class T> T load_ahead(const T* at) {
+  return *at;
+}
 inline void pause_polling() {
   emulator::pause("another block's word");
 }

@@ -17,9 +17,12 @@ struct Source {
   std::string name;   // for messages
   std::string text;
   std::vector<std::string> options{};   // of NVRTC, beside the common ones
-  /// All of its kernels begin with wait_for_previous(), as those of device/ do: only such may be
-  /// launched before the kernel before them has ended (dependent_launch.hpp).
+  /// All threads of its kernels wait for the kernel before them (wait_for_previous), as those of
+  /// device/ do: only such may be launched before that one has ended (dependent_launch.hpp).
   bool waits = true;
+  /// Its kernels write features, sums of them and gradients, and never coordinates, maps, counts or
+  /// packed weights: those may be read early by the kernel after them (may_read_ahead).
+  bool writes_only_features = false;
 };
 
 /// What the assembler says of one kernel.

@@ -31,6 +31,7 @@ int number_of(std::string_view architecture) {
 struct Frontier {
   std::uint64_t recording = 0;
   cuda::GraphNodeHandle node = nullptr;
+  bool writes_only_features = false;
 };
 
 Frontier frontier_of(StreamView stream) {
@@ -72,6 +73,11 @@ bool waits_by_itself(const Source& source, std::string_view architecture) {
   return source.waits && number_of(architecture) >= kOldestArchitecture;
 }
 
+bool may_read_ahead(StreamView stream) {
+  return dependent_launches() && last_recorded().writes_only_features &&
+         detail::follows_recorded(stream);
+}
+
 namespace detail {
 
 bool follows_recorded(StreamView stream) {
@@ -82,8 +88,10 @@ bool follows_recorded(StreamView stream) {
   return now.node != nullptr && now.node == last.node && now.recording == last.recording;
 }
 
-void note_recorded(StreamView stream) {
-  last_recorded() = frontier_of(stream);
+void note_recorded(StreamView stream, bool writes_only_features) {
+  Frontier& last = last_recorded();
+  last = frontier_of(stream);
+  last.writes_only_features = writes_only_features;
 }
 
 }   // namespace detail

@@ -20,14 +20,20 @@ bool dependent_launches();
 /// may be launched early: since sm_90 (device/pumice/platform_cuda.h).
 bool waits_by_itself(const Source& source, std::string_view architecture);
 
+/// Whether a kernel launched next on `stream`, by this thread, may read maps, counts and packed
+/// weights before it waits: all that wrote those has ended when it begins, since the kernel that
+/// may still run then is one of ours that writes only features.
+bool may_read_ahead(StreamView stream);
+
 namespace detail {
 
 /// Whether what was recorded last on `stream` is a kernel that `note_recorded` was told of, and
 /// nothing else. False where nothing is recorded: of other streams nobody says what stands on them,
 /// and a framework puts kernels of its own between ours.
 bool follows_recorded(StreamView stream);
-/// To be called right after a kernel of ours was launched on `stream`.
-void note_recorded(StreamView stream);
+/// To be called right after a kernel of ours was launched on `stream`, which writes only features
+/// or more than that.
+void note_recorded(StreamView stream, bool writes_only_features);
 
 }   // namespace detail
 

@@ -27,10 +27,10 @@ std::int64_t size_of_argument(cuda::KernelHandle handle) {
 }   // namespace
 
 LoadedKernel::LoadedKernel(std::string kernel_name, cuda::KernelHandle kernel_handle,
-                           bool kernel_waits)
+                           LaunchTraits kernel_traits)
     : name(std::move(kernel_name)),
       handle(kernel_handle),
-      waits(kernel_waits),
+      traits(kernel_traits),
       slots_(
           std::make_unique<DeviceSlot[]>(static_cast<std::size_t>(cuda::driver_state().devices))) {}
 

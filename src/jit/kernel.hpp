@@ -24,14 +24,21 @@ struct KernelLimits {
   std::atomic<int> allowed_dynamic_bytes{0};
 };
 
+/// What decides when it and the kernel after it may begin: dependent_launch.hpp.
+struct LaunchTraits {
+  bool waits = false;   // for the grid before it, by itself
+  bool writes_only_features = false;
+};
+
 struct LoadedKernel {
-  LoadedKernel(std::string kernel_name, cuda::KernelHandle kernel_handle, bool kernel_waits);
+  LoadedKernel(std::string kernel_name, cuda::KernelHandle kernel_handle,
+               LaunchTraits kernel_traits);
   /// Asked for once a device.
   KernelLimits& limits(Device device) const;
 
   std::string name;
   cuda::KernelHandle handle = nullptr;
-  bool waits = false;   // for the grid before it, by itself: dependent_launch.hpp
+  LaunchTraits traits;
 
  private:
   struct DeviceSlot {

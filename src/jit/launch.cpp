@@ -71,7 +71,7 @@ void launch_bytes(const Kernel& kernel, const LaunchShape& shape, StreamView str
   cuda::LaunchAttribute overlap;
   overlap.id = cuda::kProgrammaticStreamSerialization;
   overlap.value = 1;
-  const bool overlaps = dependent_launches() && loaded.waits && follows_recorded(stream);
+  const bool overlaps = dependent_launches() && loaded.traits.waits && follows_recorded(stream);
   const cuda::LaunchConfig config{.grid_x = static_cast<unsigned>(shape.blocks),
                                   .grid_y = static_cast<unsigned>(shape.blocks_y),
                                   .grid_z = static_cast<unsigned>(shape.blocks_z),
@@ -84,7 +84,7 @@ void launch_bytes(const Kernel& kernel, const LaunchShape& shape, StreamView str
   const cuda::Result result = cuda::driver().cuLaunchKernelEx(
       &config, reinterpret_cast<cuda::FunctionHandle>(loaded.handle), list, nullptr);
   if (result != cuda::kSuccess) cuda::raise(result, "launch of kernel " + kernel.name());
-  if (dependent_launches()) note_recorded(stream);
+  if (dependent_launches()) note_recorded(stream, loaded.traits.writes_only_features);
   if (environment::waits_after_launch()) wait_after(kernel, stream);
 }
 

@@ -21,7 +21,7 @@ namespace pumice::jit {
 struct Module::State {
   std::string name;
   cuda::LibraryHandle library = nullptr;
-  bool waits = false;   // its kernels do
+  detail::LaunchTraits traits;   // of its kernels
   std::vector<KernelReport> reports;
   std::mutex mutex;
   std::map<std::string, std::unique_ptr<detail::LoadedKernel>, std::less<>> kernels;
@@ -47,7 +47,7 @@ Kernel Module::kernel(std::string_view name) const {
       PUMICE_ENSURES(false, state_->name, " has no kernel ", text, "; it has ", known);
     }
     cuda::check(result, text.c_str());
-    auto loaded = std::make_unique<detail::LoadedKernel>(text, handle, state_->waits);
+    auto loaded = std::make_unique<detail::LoadedKernel>(text, handle, state_->traits);
     found = state_->kernels.emplace(text, std::move(loaded)).first;
   }
   return Kernel(*found->second);
@@ -70,6 +70,7 @@ Entry& entry_of(const std::string& architecture, const Source& source) {
   static auto& entries = *new std::unordered_map<std::string, std::unique_ptr<Entry>>;
   std::string key = architecture;
   key.append(1, source.waits ? 'w' : ' ');
+  key.append(1, source.writes_only_features ? 'f' : ' ');
   for (const std::string& option : source.options)
     key.append(1, '\0').append(option);
   key.append(2, '\0').append(source.text);
@@ -143,7 +144,8 @@ const Module& load(Device device, const Source& source) {
     const cuda::RelaxedCapture relaxed;
     auto state = std::make_unique<Module::State>();
     state->name = source.name;
-    state->waits = waits_by_itself(source, architecture);
+    state->traits = {.waits = waits_by_itself(source, architecture),
+                     .writes_only_features = source.writes_only_features};
     state->reports = obtain_and_load(source, architecture, &state->library).result.kernels;
     entry.module.reset(new Module(state.release()));
   }

@@ -15,6 +15,7 @@
 #include "maps/cuda/sources.hpp"
 #include "ops/cuda/sources.hpp"
 #include "support/ptx.hpp"
+#include "support/ptx_paths.hpp"
 
 namespace pumice::test {
 namespace {
@@ -78,6 +79,51 @@ TEST(WaitingKernels, AreRefusedWhereAnythingComesBeforeTheWait) {
             "ld.global.nc.b32 %r1, [%rd1];");
   EXPECT_EQ(complaint_about("\tgriddepcontrol.launch_dependents;\n" + wait),
             "one lets the next grid in before it has waited: griddepcontrol.launch_dependents;");
+}
+
+/// The complaint about a kernel of these lines, which may read ahead.
+std::string complaint_about_ahead(const std::string& lines) {
+  return complaint_about_reading_ahead(
+      ".visible .entry one(\n\t.param .b64 one_param_0\n)\n{\n\t.reg .pred \t%p<3>;\n" + lines +
+      "}\n");
+}
+
+TEST(KernelsThatReadAhead, WaitOnEachPathBeforeTheyWriteOrReturn) {
+  const std::string wait = "\t// begin inline asm\n\tgriddepcontrol.wait;\n\t// end inline asm\n";
+  const std::string unless = "\t@%p1 bra \t$L__BB0_2;\n" + wait + "$L__BB0_2:\n";
+  const std::string early =
+      "\tld.global.cg.u32 %r1, [%rd1];\n\tbar.sync 0;\n\tst.shared.u32 [%r2], %r1;\n"
+      "\tcp.async.cg.shared.global [%r1], [%rd1], 16;\n\t{ shl.b32 %r1, %r1, 2; }\n";
+  const std::string late =
+      "\tld.global.u32 %r1, [%rd1];\n\tst.global.u32 [%rd1], %r1;\n"
+      "\tgriddepcontrol.launch_dependents;\n";
+  const std::string loop = "$L__BB0_5:\n" + early + "\t@%p2 bra \t$L__BB0_5;\n";
+  EXPECT_EQ(complaint_about_ahead(unless + early + wait + late + "\tret;\n"), "");
+  EXPECT_EQ(complaint_about_ahead(unless + loop + wait + late + "\tret;\n"), "");
+  // A block without a tile: one way waits, the other does not.
+  const std::string returns =
+      "\t@%p2 bra \t$L__BB0_4;\n" + wait + late + "\tbra.uni \t$L__BB0_6;\n";
+  EXPECT_EQ(
+      complaint_about_ahead(unless + returns + "$L__BB0_4:\n" + wait + "$L__BB0_6:\n\tret;\n"), "");
+  EXPECT_EQ(complaint_about_ahead(unless + returns + "$L__BB0_4:\n$L__BB0_6:\n\tret;\n"),
+            "one does on a path that has not waited: ret");
+  // A wait at the end of a loop's body is none for its first turn.
+  EXPECT_EQ(complaint_about_ahead("$L__BB0_7:\n\tst.global.u32 [%rd1], %r1;\n" + wait +
+                                  "\t@%p1 bra \t$L__BB0_7;\n\tret;\n"),
+            "one does on a path that has not waited: st.global.u32 [%rd1], %r1");
+  for (const char* line :
+       {"ld.global.u32 %r1, [%rd1]", "ld.u32 %r1, [%rd1]", "st.global.u32 [%rd1], %r1",
+        "atom.global.add.u32 %r1, [%rd1], %r2", "red.global.add.f32 [%rd1], %f1", "exit",
+        "cp.async.ca.shared.global [%r1], [%rd1], 4", "call.uni (), f, ()", "ret",
+        "griddepcontrol.launch_dependents", "brx.idx %r1, targets"}) {
+    EXPECT_EQ(complaint_about_ahead(unless + early + "\t@%p2 " + line + ";\n" + wait + late),
+              std::string("one does on a path that has not waited: ") + line);
+  }
+  EXPECT_EQ(complaint_about_ahead(unless + "\t@%p1 griddepcontrol.wait;\n\tret;\n"),
+            "one does on a path that has not waited: ret");
+  EXPECT_EQ(complaint_about_ahead(wait + "\tld.global.nc.b32 %r1, [%rd1];\n\tret;\n"),
+            "one reads what another kernel may be writing as constant: "
+            "ld.global.nc.b32 %r1, [%rd1]");
 }
 
 }   // namespace

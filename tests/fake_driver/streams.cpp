@@ -117,24 +117,23 @@ void enqueue(cuda::StreamHandle stream, Work work, bool overlaps) {
   }
 }
 
-/// Runs nodes [first, last) as far apart as a device may: the last one begins first, and the one
-/// before it where the last one waits.
-void run_from_the_last(const std::vector<Node>& nodes, std::size_t first, std::size_t last) {
-  const Work& work = nodes[last - 1].work;
-  if (last - first == 1) return work();
-  test::run_when_waited_for([&] { run_from_the_last(nodes, first, last - 1); }, work);
-}
-
-/// Each chain of overlapping nodes that way, three at a time: a device has no more than one grid
-/// that waits for the one that runs, and stacks of the emulator are large.
+/// As far apart as a device may: of two nodes the later one begins first, where it may, and the
+/// earlier one runs where that waits. A grid is let in by one that has waited itself, so a device
+/// has one grid that runs and at most one that waits. Every other time nodes are paired the other
+/// way, from the second one on.
 void run_nodes(const std::vector<Node>& nodes) {
-  constexpr std::size_t kMostAtOnce = 3;
-  for (std::size_t first = 0; first < nodes.size();) {
-    std::size_t last = first + 1;
-    while (last < nodes.size() && last - first < kMostAtOnce && nodes[last].overlaps)
-      ++last;
-    run_from_the_last(nodes, first, last);
-    first = last;
+  thread_local bool first_alone = false;
+  std::size_t at = 0;
+  if (std::exchange(first_alone, !first_alone) && !nodes.empty()) nodes[at++].work();
+  while (at < nodes.size()) {
+    const Work& earlier = nodes[at].work;
+    if (at + 1 < nodes.size() && nodes[at + 1].overlaps) {
+      test::run_when_waited_for(earlier, nodes[at + 1].work);
+      at += 2;
+    } else {
+      earlier();
+      at += 1;
+    }
   }
 }
 

@@ -69,9 +69,10 @@ void expect_launches(std::string launches) {
 /// y += x, of a million ones, on streams that are given.
 class Adder {
  public:
-  explicit Adder(const Stream& stream, bool waits = true) {
+  explicit Adder(const Stream& stream, bool waits = true, bool writes_only_features = false) {
     Source source = test::launch_source();
     source.waits = waits;
+    source.writes_only_features = writes_only_features;
     if (!waits) source.text += "// by itself\n";
     kernel_ = load(kGpu, source).kernel("saxpy");
     x_ = Tensor::full(Shape{kSize}, DType::f32, 1, stream);
@@ -148,6 +149,38 @@ TEST(DependentLaunchGpu, ComesRightAfterKernelsOfOursAlone) {
   graph.launch();
   EXPECT_EQ(adder.wrong(stream, 6), 0);
   EXPECT_EQ(by_itself.wrong(stream, 2), 0);
+}
+
+TEST(DependentLaunchGpu, LetsTheNextKernelReadAheadWhereOnlyFeaturesAreWritten) {
+  PUMICE_NEEDS_GPU();
+  PUMICE_NEEDS_NVRTC();
+  const Stream stream(kGpu), other(kGpu);
+  Adder of_maps(stream), of_features(stream, true, true), by_itself(stream, false, true);
+  stream.wait();
+  std::string ahead;   // for what is launched next
+  const auto ask = [&](const Stream& of) { ahead += may_read_ahead(of) ? 'a' : '.'; };
+  of_features.add(stream);
+  ask(stream);   // of what is not recorded nobody knows
+  const cuda::Graph graph = cuda::Graph::capture(stream, [&] {
+    ask(stream);   // first of all
+    of_features.add(stream);
+    ask(stream);   // yes
+    ask(other);    // of another stream
+    of_maps.add(stream);
+    ask(stream);   // after a kernel that may write a map
+    of_features.add(stream);
+    of_features.clear(stream);
+    ask(stream);   // after a fill, which may be of a map
+    of_features.add(stream);
+    of_features.add_as_another(stream);
+    ask(stream);   // after a kernel of others
+    by_itself.add(stream);
+    ask(stream);   // yes: that one came in its turn, so what is before it has ended
+  });
+  EXPECT_EQ(ahead, dependent_launches() ? "..a....a" : "........");
+  graph.launch();
+  EXPECT_EQ(of_maps.wrong(stream, 1), 0);
+  EXPECT_EQ(by_itself.wrong(stream, 1), 0);
 }
 
 TEST(DependentLaunchGpu, OutsideOfRecordingsIsNone) {

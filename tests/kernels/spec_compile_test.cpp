@@ -27,6 +27,7 @@
 #include "plan/space/gradient_table.hpp"
 #include "plan/space/tile_table.hpp"
 #include "support/ptx.hpp"
+#include "support/ptx_paths.hpp"
 
 namespace pumice {
 namespace {
@@ -235,16 +236,20 @@ TEST_P(SpecCompile, without_spills_and_serialised_products) {
               spread.size(), times[times.size() / 2], times.back());
 }
 
-/// Kernels wait first of all, and let the next one in where their main loop ends. Those without a
-/// specification: tests/device/dependent_launch_test.cpp.
-TEST(DependentSpecCompile, ToKernelsThatWaitFirstOfAll) {
+/// Kernels wait first of all, or before all that a kernel may not do that reads ahead, and let the
+/// next one in where their main loop ends. Those without a specification:
+/// tests/device/dependent_launch_test.cpp.
+TEST(DependentSpecCompile, ToKernelsThatWaitInTime) {
   PUMICE_NEEDS_NVRTC();
   if (!test::compiles_for(90)) GTEST_SKIP() << "this NVRTC does not compile for sm_90";
   const std::vector<jit::Source> spread = spread_of(sources_for(kSm90a), 0, 61);
   std::vector<test::EntryCount> counts(spread.size());
   const auto complain = [&](const jit::Source& source, std::size_t i) {
     try {
-      return test::complaint_about_waiting(test::ptx_of(source, "compute_90a"), &counts[i]);
+      const std::string ptx = test::ptx_of(source, "compute_90a");
+      const bool reads_ahead = source.text.find("wait_unless(") != std::string::npos;
+      return reads_ahead ? test::complaint_about_reading_ahead(ptx, &counts[i])
+                         : test::complaint_about_waiting(ptx, &counts[i]);
     } catch (const std::exception& error) {
       return std::string(error.what());
     }

@@ -28,6 +28,9 @@ struct TileArguments {
   void* output = nullptr;   // [out_rows, groups · out_channels]; Write::add: float, Write::slots:
                             // float [splits, out_rows' capacity, groups · out_channels]
   EpilogueArguments epilogue{};
+  /// The kernel before this one, which may still run, writes only features: the map and packed
+  /// weights may be read before it has ended.
+  bool reads_ahead = false;
 };
 
 /// Adds the partial results of splits and finishes them: y = epilogue(Σ partial[slot]).

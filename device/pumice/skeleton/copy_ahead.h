@@ -37,8 +37,11 @@ template <TileSpec S> PUMICE_DEVICE void copy_weights(const char* block, uint32_
 template <TileSpec S, template <TileSpec> class WarpTile>
 PUMICE_DEVICE void copy_ahead(const TileArguments& arguments) {
   const TileStart start = start_tile<S>(arguments);
-  if (start.poisoned) return write_poison<S>(arguments);
-  if (!start.there) return;
+  if (start.poisoned || !start.there) {
+    wait_for_previous();
+    if (start.poisoned) write_poison<S>(arguments);
+    return;
+  }
   const TileRun& run = start.run;
 
   const int32_t column_tile = block_index_y() % column_tiles(S);
@@ -55,6 +58,7 @@ PUMICE_DEVICE void copy_ahead(const TileArguments& arguments) {
   WarpTile<S> sums(warp, lane_index());
   TileEpilogue<S> epilogue(arguments, start, column_tile, group, warp % S.row_warps * warp_rows(S),
                            kGroupRows);
+  wait_for_previous();
   constexpr int32_t kAhead = S.stages - 1;
   PUMICE_ROLLED
   for (int32_t s = 0; s < total + kAhead; ++s) {   // copies stage s, multiplies stage s − kAhead

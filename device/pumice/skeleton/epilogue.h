@@ -125,7 +125,7 @@ template <TileSpec S> class TileEpilogue {
     if constexpr (S.gather == Gather::identity) {
       return position < start.out_rows ? static_cast<int32_t>(position) : -1;
     } else {
-      return arguments_.map.out_row[position];
+      return load_ahead(arguments_.map.out_row + position);
     }
   }
 

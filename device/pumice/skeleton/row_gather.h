@@ -81,9 +81,9 @@ template <TileSpec S, int32_t kWarps> class RowGather {
         next_[i] = position < out_rows_ ? static_cast<int32_t>(position) : -1;
       } else if (entry < end) {
         const int32_t in_tile = first_row_ + lane_ % kRows + i * kWarpLanes;
-        next_[i] = arguments_.map.in_row[int64_t{entry} * S.tile_rows + in_tile];
+        next_[i] = load_ahead(arguments_.map.in_row + (int64_t{entry} * S.tile_rows + in_tile));
       } else if (S.shortcut_channels > 0 && entry == end) {
-        next_[i] = arguments_.map.out_row[position];
+        next_[i] = load_ahead(arguments_.map.out_row + position);
       }
     }
   }

@@ -165,8 +165,11 @@ template <TileSpec S> class DirectTile {
 template <TileSpec S> PUMICE_DEVICE void tile_direct(const TileArguments& arguments) {
   static_assert(is_valid(S) && S.resident_offsets > 0);
   TileStart start = start_tile<S>(arguments);
-  if (start.poisoned) return write_poison<S>(arguments);
-  if (!start.there) return;
+  if (start.poisoned || !start.there) {
+    wait_for_previous();
+    if (start.poisoned) write_poison<S>(arguments);
+    return;
+  }
   const auto* const weight = static_cast<const char*>(arguments.weight);
   const uint32_t to = shared_address(launch_shared<unsigned char>()) + staging_bytes(S);
   PUMICE_ROLLED
@@ -175,6 +178,7 @@ template <TileSpec S> PUMICE_DEVICE void tile_direct(const TileArguments& argume
     copy_async<kChunkBytes>(to + static_cast<uint32_t>(i), weight + i);
   copy_commit();
   copy_wait<0>();
+  wait_for_previous();
   block_sync();
 
   const int64_t tiles = count_of(arguments.map.tiles);

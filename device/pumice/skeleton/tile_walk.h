@@ -9,6 +9,7 @@
 #include <pumice/platform.h>
 #include <pumice/shared/tile_arguments.h>
 #include <pumice/shared/tile_spec.h>
+#include <pumice/thread/read_ahead.h>
 
 namespace pumice {
 
@@ -21,15 +22,6 @@ struct TileStart {
   bool there;         // this block has a tile
 };
 
-/// The word of a count that may be exact.
-PUMICE_DEVICE int64_t count_of(const RowCountRef& rows) {
-  return rows.count == nullptr ? rows.capacity : *rows.count;
-}
-
-PUMICE_DEVICE bool exceeds(int64_t count, const RowCountRef& rows) {
-  return static_cast<uint64_t>(count) > static_cast<uint64_t>(rows.capacity);
-}
-
 template <TileSpec S> PUMICE_DEVICE TileStart start_tile(const TileArguments& arguments) {
   const TileMapRef& map = arguments.map;
   const int64_t in_rows = count_of(map.in_rows), out_rows = count_of(map.out_rows);
@@ -40,7 +32,7 @@ template <TileSpec S> PUMICE_DEVICE TileStart start_tile(const TileArguments& ar
             poisoned,
             int64_t{block_index()} * S.tile_rows < out_rows};
   } else {
-    const TileRun run = map.tile_order[block_index()];   // empty past the last tile
+    const TileRun run = load_ahead(map.tile_order + block_index());   // empty past the last tile
     const int64_t tiles = count_of(map.tiles);
     const bool any_poisoned = poisoned | exceeds(tiles, map.tiles);
     return {run, any_poisoned ? 0 : out_rows, any_poisoned, block_index() < tiles};
@@ -97,7 +89,7 @@ template <TileSpec S> class TileWalk {
 
  private:
   PUMICE_DEVICE uint32_t read(int32_t entry) const {
-    return entry < end_ ? entries_[entry] : kWhole;
+    return entry < end_ ? load_ahead(entries_ + entry) : kWhole;
   }
 
   const uint32_t* entries_;   // each read at once: offset in the lower half, blocks in the upper

@@ -35,6 +35,7 @@ PUMICE_DEVICE void gather_stages(const TileArguments& arguments, const TileStart
   const WeightBlocks<S> weights(arguments, column_tile, group);
   const int32_t thread = thread_index() % kWarpgroupThreads;
   RowGather<S, 4> gather(arguments, walk, start, warp_shuffle(thread / kWarpLanes, 0), group);
+  wait_for_previous();
   PUMICE_ROLLED
   for (int32_t s = 0; s < total; ++s) {
     ring.wait_empty();
@@ -135,6 +136,7 @@ PUMICE_DEVICE void multiply_stages(const TileArguments& arguments, const TileRun
   const int32_t total = walk.stages();
   const bool releases = lane_index() == 0;   // each warp for itself
   int32_t held = kNone;
+  wait_for_previous();
   PUMICE_ROLLED
   for (int32_t s = 0; s < total; ++s) {
     ring.wait_full();
@@ -161,8 +163,11 @@ PUMICE_DEVICE void multiply_stages(const TileArguments& arguments, const TileRun
 template <TileSpec S> PUMICE_DEVICE void tile_wgmma(const TileArguments& arguments) {
   static_assert(is_valid(S) && S.instruction == Instruction::wgmma);
   const TileStart start = start_tile<S>(arguments);
-  if (start.poisoned) return write_poison<S>(arguments);
-  if (!start.there) return;
+  if (start.poisoned || !start.there) {
+    wait_for_previous();
+    if (start.poisoned) write_poison<S>(arguments);
+    return;
+  }
 
   const int32_t column_tile = block_index_y() % column_tiles(S);
   const int32_t group = block_index_y() / column_tiles(S);

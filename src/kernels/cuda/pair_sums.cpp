@@ -27,7 +27,7 @@ jit::LaunchShape shape_for(const jit::KernelRunner& runner, const SumTarget& tar
 }   // namespace
 
 const jit::Source& finish_source_of(ElementType type) {
-  return source_for(type, kFinishKernel, finish_source);
+  return source_for(type, kFinishKernel, finish_source, /*writes_only_features=*/true);
 }
 
 PartialSums::PartialSums(jit::KernelRunner& runner, const SumTarget& target, Write write,

@@ -41,6 +41,7 @@ template <class Key, class Hash = std::hash<Key>> class SourceTable {
 };
 
 /// "name_f16": the one for rows of `type`, whose text is `text(type)`.
-const jit::Source& source_for(ElementType type, const char* name, std::string (*text)(ElementType));
+const jit::Source& source_for(ElementType type, const char* name, std::string (*text)(ElementType),
+                              bool writes_only_features = false);
 
 }   // namespace pumice::cuda

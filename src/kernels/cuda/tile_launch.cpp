@@ -5,6 +5,7 @@
 
 #include <pumice/core/error.hpp>
 
+#include "jit/dependent_launch.hpp"
 #include "kernels/cuda/source_table.hpp"
 #include "kernels/cuda/tile_source.hpp"
 #include "plan/cuda_architecture.hpp"
@@ -25,7 +26,8 @@ ElementType storage_element(DType type) {
 const jit::Source& source_of(const TileSpec& spec) {
   static SourceTable<TileSpec, SpecHash<TileSpec>> sources;
   return sources.get(spec, [](const TileSpec& wanted) {
-    return jit::Source{.name = tile_name(wanted), .text = tile_source(wanted)};
+    return jit::Source{
+        .name = tile_name(wanted), .text = tile_source(wanted), .writes_only_features = true};
   });
 }
 
@@ -34,12 +36,14 @@ void launch_tiles(jit::KernelRunner& runner, const TileSpec& spec, const TileArg
       spec.gather == Gather::identity
           ? (arguments.map.out_rows.capacity + spec.tile_rows - 1) / spec.tile_rows
           : arguments.map.tiles.capacity;
+  TileArguments passed = arguments;
+  passed.reads_ahead = jit::may_read_ahead(runner.stream());
   runner.run({&source_of(spec), kTileKernel},
              {.blocks = tile_blocks(spec, tiles, multiprocessors_of(runner.stream())),
               .blocks_y = spec.groups * column_tiles(spec),
               .threads = threads(spec),
               .shared_bytes = shared_bytes(spec)},
-             arguments);
+             passed);
 }
 
 }   // namespace pumice::cuda

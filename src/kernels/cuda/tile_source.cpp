@@ -81,7 +81,7 @@ std::string tile_source(const TileSpec& spec) {
       "static_assert(sizeof(pumice::TileArguments) == {5});\n"
       "PUMICE_KERNEL void __launch_bounds__({4}, {6})\n"
       "{7}(PUMICE_ARGUMENT(pumice::TileArguments) arguments) {{\n"
-      "  pumice::wait_for_previous();\n"
+      "  pumice::wait_unless(arguments.reads_ahead);\n"
       "  pumice::{0}<kSpec>(arguments);\n"
       "}}\n",
       skeleton, print_spec(spec), fingerprint(spec), shared_bytes(spec), threads(spec),

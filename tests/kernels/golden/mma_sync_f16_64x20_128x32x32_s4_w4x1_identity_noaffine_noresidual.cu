@@ -10,9 +10,9 @@ inline constexpr pumice::TileSpec kSpec{
     .activations = pumice::ActivationSet::sloped};
 static_assert(pumice::fingerprint(kSpec) == 82106222063854780u);
 static_assert(pumice::shared_bytes(kSpec) == 40960 && pumice::threads(kSpec) == 128);
-static_assert(sizeof(pumice::TileArguments) == 176);
+static_assert(sizeof(pumice::TileArguments) == 184);
 PUMICE_KERNEL void __launch_bounds__(128, 1)
 tile_mma(PUMICE_ARGUMENT(pumice::TileArguments) arguments) {
-  pumice::wait_for_previous();
+  pumice::wait_unless(arguments.reads_ahead);
   pumice::tile_mma_sync<kSpec>(arguments);
 }

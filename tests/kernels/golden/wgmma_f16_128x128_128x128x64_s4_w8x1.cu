@@ -11,9 +11,9 @@ inline constexpr pumice::TileSpec kSpec{
     .activations = pumice::ActivationSet::sloped};
 static_assert(pumice::fingerprint(kSpec) == 13108677558994237626u);
 static_assert(pumice::shared_bytes(kSpec) == 131136 && pumice::threads(kSpec) == 384);
-static_assert(sizeof(pumice::TileArguments) == 176);
+static_assert(sizeof(pumice::TileArguments) == 184);
 PUMICE_KERNEL void __launch_bounds__(384, 1)
 tile_mma(PUMICE_ARGUMENT(pumice::TileArguments) arguments) {
-  pumice::wait_for_previous();
+  pumice::wait_unless(arguments.reads_ahead);
   pumice::tile_wgmma<kSpec>(arguments);
 }
