@@ -11,6 +11,7 @@
 #include "arguments.hpp"
 #include "chain_calls.hpp"
 #include "chain_tensors.hpp"
+#include "framework_allocator.hpp"
 #include "plans.hpp"
 #include "sites.hpp"
 #include "tokens.hpp"
@@ -69,6 +70,7 @@ nb::tuple train(nb::handle features, nb::handle other, Chain& chain, nb::handle 
   nn::ChainInput input = input_of(call, features, other, maps, {deterministic, tf32});
   input.features_learn = of_features;
   input.other_learns = of_other;
+  release_inference_memory(call.stream().device);
   nn::ChainTrained made =
       call.run([&] { return chain.train(input, parameters, running, call.results()); });
   nb::object output = call.give(std::exchange(made.output, {}));
@@ -118,6 +120,7 @@ nb::object infer(nb::handle features, nb::handle other, Chain& chain, nb::handle
   const std::vector<KernelMapView> maps = maps_in(maps_given, chain.size());
   const Call call(features, home_of(maps));
   const nn::ChainInput input = input_of(call, features, other, maps, {deterministic, tf32});
+  const InferenceMemory memory;
   return call.give(call.run([&] { return chain.infer(input, weights.weights, call.results()); }));
 }
 
@@ -132,6 +135,7 @@ nb::object infer_once(nb::handle features, nb::handle other, Chain& chain, nb::h
   const nn::ChainInput input = input_of(call, features, other, maps, {deterministic, tf32});
   const auto learned = parameters_in(call, parameters, layouts, chain.size());
   const auto kept = running_in(call, running, chain.size());
+  const InferenceMemory memory;
   return call.give(call.run([&] {
     nn::ChainWeights weights(chain, learned, kept);
     return chain.infer(input, weights, call.results());

@@ -178,10 +178,24 @@ Call::~Call() {
   if (!back.is_valid()) PyErr_Clear();   // the device was current a moment ago
 }
 
+namespace {
+
+nb::object empty_result(nb::handle like, const Shape& shape, DType dtype) {
+  try {
+    return new_empty(like, shape, dtype);
+  } catch (const nb::python_error&) {   // out of memory: what is kept may be what it lacks
+    if (kept_device_bytes() == 0) throw;
+  }
+  release_device_memory();
+  return new_empty(like, shape, dtype);
+}
+
+}   // namespace
+
 Tensor FrameworkResults::make(const Shape& shape, DType dtype, StreamView stream) {
   PUMICE_ENSURES(like_.is_valid(), "a call without a tensor has results");
   const GilTaken gil;
-  Tensor made = hold(new_empty(like_, shape, dtype), shape, dtype, stream);
+  Tensor made = hold(empty_result(like_, shape, dtype), shape, dtype, stream);
   if (stream.device.kind == DeviceKind::cpu)
     prefer_huge_pages(made.raw(), static_cast<std::size_t>(shape.elements()) * size_of(dtype));
   return made;

@@ -21,30 +21,48 @@ namespace {
 
 std::atomic<bool> closed = false;
 
+/// The largest block of a pass without gradients that is kept, and the part of a device's memory
+/// that all of them may take.
+constexpr std::size_t kLargestOfInference = std::size_t{64} << 20;
+constexpr std::int64_t kPartForInference = 64;
+/// How many InferenceMemory this thread has.
+thread_local int inferring = 0;
+
 class FrameworkAllocator final : public Allocator {
  public:
+  explicit FrameworkAllocator(int device)
+      : of_inference_(
+            static_cast<std::size_t>(cuda_device_info(device).memory_bytes / kPartForInference)) {}
+
   void* allocate(std::size_t bytes, StreamView stream) override {
     const GilTaken gil;
-    if (!BlockCache::takes(bytes)) return allocate_raw(bytes, stream);
+    const bool is_small = BlockCache::takes(bytes);
+    if (!is_small && (inferring == 0 || bytes > kLargestOfInference))
+      return allocate_raw(bytes, stream);
     if (is_capturing(stream)) {   // memory of a graph, which must not go to anything else
       void* data = allocate_raw(bytes, stream);
       captured_.insert(data);
       return data;
     }
-    if (void* data = kept_.take(bytes, stream.native)) return data;
-    return allocate_raw(BlockCache::rounded(bytes), stream);
+    BlockCache& cache = is_small ? kept_ : of_inference_;
+    if (void* data = cache.take(bytes, stream.native)) return data;
+    void* data = allocate_raw(BlockCache::rounded(bytes), stream);
+    if (!is_small) large_.insert(data);
+    return data;
   }
 
   void deallocate(void* data, std::size_t bytes, StreamView stream) noexcept override {
     if (closed) return;
     const GilTaken gil;
     const bool was_captured = !captured_.empty() && captured_.erase(data) != 0;
-    if (was_captured || !BlockCache::takes(bytes)) {
+    const bool is_small = BlockCache::takes(bytes);
+    if (was_captured || !(is_small || large_.contains(data))) {
       free_raw(data);
       return;
     }
-    for (void* going : kept_.keep(data, bytes, stream.native))
-      free_raw(going);
+    BlockCache& cache = is_small ? kept_ : of_inference_;
+    for (void* going : cache.keep(data, bytes, stream.native))
+      drop(going);
   }
 
   /// Back to the framework.
@@ -52,10 +70,21 @@ class FrameworkAllocator final : public Allocator {
     const GilTaken gil;
     for (void* data : kept_.release())
       free_raw(data);
+    release_large();
   }
-  std::size_t kept_bytes() const { return kept_.bytes(); }
+  void release_large() {
+    const GilTaken gil;
+    for (void* data : of_inference_.release())
+      drop(data);
+  }
+  std::size_t kept_bytes() const { return kept_.bytes() + of_inference_.bytes(); }
 
  private:
+  void drop(void* data) noexcept {
+    large_.erase(data);
+    free_raw(data);
+  }
+
   void* allocate_raw(std::size_t bytes, StreamView stream) {
     const auto native = reinterpret_cast<std::uintptr_t>(stream.native);
     const auto take = [&] { return framework().raw_allocate(bytes, native); };
@@ -63,7 +92,7 @@ class FrameworkAllocator final : public Allocator {
     try {
       address = take();
     } catch (const nb::python_error&) {   // out of memory: what is kept may be what it lacks
-      if (kept_.bytes() == 0) throw;
+      if (kept_bytes() == 0) throw;
       release();
       address = take();
     }
@@ -83,6 +112,8 @@ class FrameworkAllocator final : public Allocator {
   }
 
   BlockCache kept_;
+  BlockCache of_inference_;
+  std::unordered_set<const void*> large_;      // of passes without gradients, kept ones too
   std::unordered_set<const void*> captured_;   // blocks of graphs
 };
 
@@ -96,7 +127,7 @@ Allocators& allocators() {
 
 const std::shared_ptr<FrameworkAllocator>& allocator_of(Device device) {
   std::shared_ptr<FrameworkAllocator>& allocator = allocators()[device.index];
-  if (allocator == nullptr) allocator = std::make_shared<FrameworkAllocator>();
+  if (allocator == nullptr) allocator = std::make_shared<FrameworkAllocator>(device.index);
   return allocator;
 }
 
@@ -104,6 +135,18 @@ const std::shared_ptr<FrameworkAllocator>& allocator_of(Device device) {
 
 std::shared_ptr<Allocator> framework_allocator(Device device) {
   return allocator_of(device);
+}
+
+InferenceMemory::InferenceMemory() {
+  ++inferring;
+}
+
+InferenceMemory::~InferenceMemory() {
+  --inferring;
+}
+
+void release_inference_memory(Device device) {
+  if (device.kind == DeviceKind::cuda) allocator_of(device)->release_large();
 }
 
 void release_device_memory() {

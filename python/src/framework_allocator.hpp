@@ -9,8 +9,21 @@
 namespace pumice::python {
 
 /// Of a device: temporary memory and maps from the framework's caching allocator; small blocks are
-/// kept, see pumice/core/block_cache.hpp.
+/// kept, see pumice/core/block_cache.hpp, and larger ones of passes without gradients.
 std::shared_ptr<Allocator> framework_allocator(Device device);
+
+/// As long as it lives, what this thread takes belongs to a pass without gradients: blocks of up to
+/// 64 MiB are kept when they are given back, a 64th of a device's memory at most. Such a pass takes
+/// the same blocks again and again, and the host is what it waits for.
+class InferenceMemory {
+ public:
+  InferenceMemory();
+  ~InferenceMemory();
+  InferenceMemory(const InferenceMemory&) = delete;
+  InferenceMemory& operator=(const InferenceMemory&) = delete;
+};
+/// Gives those of `device` back, before a pass with gradients, which needs room for other things.
+void release_inference_memory(Device device);
 
 /// Gives the kept blocks of all devices back to the framework.
 void release_device_memory();

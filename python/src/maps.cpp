@@ -10,6 +10,7 @@
 
 #include "arguments.hpp"
 #include "framework.hpp"
+#include "framework_allocator.hpp"
 #include "sites.hpp"
 
 using namespace nanobind::literals;
@@ -57,8 +58,11 @@ template <class Find>
 Map find(const Sites& sites, const LayerWindow& window, Find&& find_or_build) {
   const Call call(sites.set->device(), home_of(sites));
   const auto work = [&](MapCache& maps) {
-    if (!call.on_cpu() && PassMemory::begins(maps))
+    if (!call.on_cpu() && PassMemory::begins(maps)) {
+      std::optional<InferenceMemory> memory;
+      if (followed() == PassMemory::Followed::by_nothing) memory.emplace();
       window.passes.begin(maps, sites.set, call.stream(), followed());
+    }
     return find_or_build(maps);
   };
   return {call.run([&] { return sites.family->locked(!call.on_cpu(), work); }), sites.family};

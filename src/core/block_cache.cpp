@@ -43,7 +43,7 @@ std::vector<void*> BlockCache::keep(void* block, std::size_t bytes, const void* 
   blocks.free.push_back(block);
   bytes_ += blocks.size;
   std::vector<void*> going;
-  while (bytes_ > kMost) {
+  while (bytes_ > most_) {
     Blocks* longest = longest_unasked();
     going.push_back(longest->free.back());
     longest->free.pop_back();

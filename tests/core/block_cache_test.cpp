@@ -92,5 +92,19 @@ TEST(BlockCache, SizesThatNobodyAsksForMakeRoom) {
   EXPECT_EQ(found, 2 * kAtOnce);   // all but the first time
 }
 
+TEST(BlockCache, OneOfLargerBlocksKeepsAsMuchAsItIsTold) {
+  constexpr std::size_t kBlock = std::size_t{24} << 20, kMost = std::size_t{100} << 20;
+  BlockCache cache(kMost);
+  const int stream = 0;
+  for (std::uintptr_t i = 1; i <= 4; ++i)
+    EXPECT_TRUE(cache.keep(address(i * kBlock), kBlock, &stream).empty());
+  EXPECT_EQ(cache.bytes(), 4 * kBlock);
+  EXPECT_EQ(cache.keep(address(5 * kBlock), kBlock, &stream).size(), 1u);
+  EXPECT_EQ(cache.bytes(), 4 * kBlock);
+  EXPECT_EQ(cache.take(1, &stream), nullptr);
+  EXPECT_NE(cache.take(kBlock - (std::size_t{3} << 20), &stream), nullptr);
+  EXPECT_EQ(BlockCache(0).keep(address(kBlock), kBlock, &stream).size(), 1u);
+}
+
 }   // namespace
 }   // namespace pumice

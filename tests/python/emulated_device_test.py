@@ -18,6 +18,7 @@ HERE = pathlib.Path(__file__).parent
         ("emulated_device.py", "all is given back"),
         ("emulated_plan.py", "refused"),
         ("emulated_rise.py", "agrees"),
+        ("emulated_memory.py", "all is given back"),
         ("emulated_passes.py", "copies start anew"),
     ],
 )

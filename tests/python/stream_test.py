@@ -108,3 +108,32 @@ def test_tensors_without_memory_are_refused(what: str) -> None:
             pumice.SparseTensor(cells.to("meta"), features.to("meta"))
         else:
             nn.SubMConv3d(4, 4, 3, device="meta")(pumice.SparseTensor(cells, features))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason=NO_GPU)
+def test_passes_without_gradients_take_the_blocks_of_those_before_cuda() -> None:
+    cells = random_sites(3, 40, 30_000).cuda()
+    features = torch.randn(len(cells), 64, device="cuda")  # 7 MB
+    torch.manual_seed(0)
+    norms = [torch.nn.BatchNorm1d(64) for _ in range(3)]
+    net = nn.Sequential(*(layer for norm in norms for layer in (nn.SubMConv3d(64, 64, 3, bias=False), norm, torch.nn.ReLU())))
+    net = net.cuda().eval()
+
+    def asked() -> int:
+        return torch.cuda.memory_stats()["allocation.large_pool.allocated"]
+
+    def infer() -> tuple[torch.Tensor, int]:
+        before = asked()
+        with torch.no_grad():
+            output = net(pumice.SparseTensor(cells, features, spatial_shape=[40] * 3, batch_size=2)).features
+        return output, asked() - before
+
+    expected, first = infer()
+    for _ in range(2):
+        output, later = infer()
+        torch.testing.assert_close(output, expected)
+    assert later < first, f"{later} large blocks of a later pass, {first} of the first"
+    kept = _C.kept_device_bytes()
+    assert 8 << 20 < kept <= (64 << 20) + torch.cuda.get_device_properties(0).total_memory // 64
+    net.train()(pumice.SparseTensor(cells, features, spatial_shape=[40] * 3, batch_size=2)).features.sum().backward()
+    assert _C.kept_device_bytes() <= 64 << 20, "a pass with gradients leaves large blocks of others where they are"

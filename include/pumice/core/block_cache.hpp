@@ -13,10 +13,12 @@ namespace pumice {
 /// PyTorch itself hands out memory, a block needs no event and no wait.
 class BlockCache {
  public:
-  /// What is larger belongs to the framework the moment it is free.
+  /// What is larger belongs to the framework the moment it is free, or to a cache of its own.
   static constexpr std::size_t kLargest = std::size_t{2} << 20;
-  /// Bytes that are kept at most.
+  /// Bytes that are kept at most, unless a cache says otherwise.
   static constexpr std::size_t kMost = std::size_t{64} << 20;
+
+  explicit BlockCache(std::size_t most = kMost) : most_(most) {}
 
   static bool takes(std::size_t bytes) { return bytes <= kLargest; }
   /// The bytes that a block for `bytes` has: at most a quarter more, or 512.
@@ -24,7 +26,7 @@ class BlockCache {
 
   /// A block for `bytes`; null where none is kept.
   void* take(std::size_t bytes, const void* stream);
-  /// Keeps a block of at most kLargest bytes. Returns those that have to go instead: of the sizes
+  /// Keeps a block that has rounded(bytes). Returns those that have to go instead: of the sizes
   /// that nobody has asked for the longest.
   std::vector<void*> keep(void* block, std::size_t bytes, const void* stream);
   /// All blocks, which no longer are kept.
@@ -43,6 +45,7 @@ class BlockCache {
   Blocks& blocks_of(std::size_t size, const void* stream);
   Blocks* longest_unasked();
 
+  std::size_t most_;
   std::unordered_map<const void*, OfSize> of_stream_;
   std::size_t bytes_ = 0;
   std::uint64_t calls_ = 0;
