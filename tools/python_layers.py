@@ -15,7 +15,7 @@ EXTENSION = f"{PACKAGE}._C"
 # From the lowest to the highest: a name is a module of the package, or a folder with all that is in it.
 # docs/architecture.md has the same table, with a sentence for each layer.
 LAYERS = {
-    "base": ["_checks", "_edges", "_entries", "_framework", "_keywords", "_needs_torch", "_program", "_progress", "_registry", "_tensors", "_version", "_where", "doctor", "window"],
+    "base": ["_checks", "_edges", "_entries", "_framework", "_keywords", "_needs_torch", "_program", "_progress", "_registry", "_tensors", "_version", "_where", "doctor", "memory", "window"],
     "sites": ["_fields", "_objects", "_sites", "coords", "formats", "graph", "typed_graph"],
     "operators": ["ops"],
     "tensors": ["_torch_functions", "joining", "points", "tensor", "tensor_values", "view", "voxels"],

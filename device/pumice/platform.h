@@ -9,10 +9,10 @@
 //     ...
 //   }
 //
-// Every kernel begins with wait_for_previous(): in a graph (src/jit/dependent_launch.hpp) its
-// blocks may be there before the grid before it has ended, and
-// nothing that another kernel may touch is read or written before all threads have waited.
-// tests/device/dependent_launch_test.cpp checks it.
+// Every kernel waits: in a graph (src/jit/dependent_launch.hpp) its blocks may be there before the
+// grid before it has ended. It begins with wait_for_previous(), so that nothing that another kernel
+// may touch is read or written before; tiles wait later, and read first what was written before
+// that grid (thread/read_ahead.h). tests/device/dependent_launch_test.cpp checks both.
 //
 // Warp collectives take all 32 lanes: whoever calls one calls it with the whole warp.
 #pragma once

@@ -46,7 +46,7 @@ PUMICE_DEVICE int grid_size() {
 }
 
 /// Until all grids before this one have ended, and what they wrote can be read. By every thread,
-/// first of all in a kernel.
+/// first of all in a kernel, or as thread/read_ahead.h says.
 PUMICE_DEVICE void wait_for_previous() {
 #if PUMICE_DEPENDENT_LAUNCH
   asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -163,16 +163,21 @@ PUMICE_DEVICE uint64_t load_relaxed(const uint64_t* at) {
 PUMICE_DEVICE void store_relaxed(uint64_t* at, uint64_t value) {
   asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
 }
-/// What an earlier kernel wrote, read where this one has not waited for the kernel before it: past
-/// the cache of the multiprocessor, which may hold what stood there before.
+/// What an earlier kernel wrote, read where this one has not waited for the kernel before it: not
+/// from the cache of the multiprocessor, which may hold what stood there before.
 template <class T> PUMICE_DEVICE T load_ahead(const T* at) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16);
   if constexpr (sizeof(T) == 4) {
-    return __builtin_bit_cast(T, __ldcg(reinterpret_cast<const unsigned*>(at)));
+    return __builtin_bit_cast(T, load_relaxed(reinterpret_cast<const uint32_t*>(at)));
   } else if constexpr (sizeof(T) == 8) {
-    return __builtin_bit_cast(T, __ldcg(reinterpret_cast<const unsigned long long*>(at)));
+    return __builtin_bit_cast(T, load_relaxed(reinterpret_cast<const uint64_t*>(at)));
   } else {
-    return __builtin_bit_cast(T, __ldcg(reinterpret_cast<const uint4*>(at)));
+    uint4 words;
+    asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
+                 : "l"(at)
+                 : "memory");
+    return __builtin_bit_cast(T, words);
   }
 }
 /// Between two looks at what another block is to write.

@@ -64,6 +64,7 @@ if _TYPE_CHECKING:
     from .coords import Coordinates
     from .graph import Graph
     from .joining import cat, collate
+    from .memory import release_memory
     from .planned import CapacityTensor, CompiledModel, CompiledStep, compile as compile, compile_step
     from .profiling import candidates, explain
     from .tensor import SparseTensor
@@ -105,6 +106,7 @@ _WITH_TORCH = {
     "load_weights": "pumice.weights",
     "model_card": "pumice.weights",
     "read_weights": "pumice.weights",
+    "release_memory": "pumice.memory",
     "save_weights": "pumice.weights",
     "tune": "pumice.tuning",
 }
@@ -145,6 +147,7 @@ __all__ = [
     "read_labels",
     "read_points",
     "read_weights",
+    "release_memory",
     "save_weights",
     "simulate",
     "tune",

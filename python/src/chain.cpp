@@ -120,7 +120,7 @@ nb::object infer(nb::handle features, nb::handle other, Chain& chain, nb::handle
   const std::vector<KernelMapView> maps = maps_in(maps_given, chain.size());
   const Call call(features, home_of(maps));
   const nn::ChainInput input = input_of(call, features, other, maps, {deterministic, tf32});
-  const InferenceMemory memory;
+  const InferenceMemory memory(!records_gradients());
   return call.give(call.run([&] { return chain.infer(input, weights.weights, call.results()); }));
 }
 
@@ -135,7 +135,7 @@ nb::object infer_once(nb::handle features, nb::handle other, Chain& chain, nb::h
   const nn::ChainInput input = input_of(call, features, other, maps, {deterministic, tf32});
   const auto learned = parameters_in(call, parameters, layouts, chain.size());
   const auto kept = running_in(call, running, chain.size());
-  const InferenceMemory memory;
+  const InferenceMemory memory(!records_gradients());
   return call.give(call.run([&] {
     nn::ChainWeights weights(chain, learned, kept);
     return chain.infer(input, weights, call.results());

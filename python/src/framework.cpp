@@ -41,6 +41,10 @@ Framework& framework() {
   return the;
 }
 
+bool records_gradients() {
+  return framework().learns().ptr() == Py_True;
+}
+
 DType Framework::dtype_of(nb::handle framework_dtype, const char* name) const {
   for (std::size_t i = 0; i < dtypes.size(); ++i) {
     if (dtypes[i].ptr() == framework_dtype.ptr()) return static_cast<DType>(i);
@@ -180,11 +184,12 @@ Call::~Call() {
 
 namespace {
 
+/// Where the framework has no memory left, what is kept goes back to it first.
 nb::object empty_result(nb::handle like, const Shape& shape, DType dtype) {
   try {
     return new_empty(like, shape, dtype);
-  } catch (const nb::python_error&) {   // out of memory: what is kept may be what it lacks
-    if (kept_device_bytes() == 0) throw;
+  } catch (const nb::python_error& error) {
+    if (!is_out_of_memory(error) || kept_device_bytes() == 0) throw;
   }
   release_device_memory();
   return new_empty(like, shape, dtype);

@@ -42,6 +42,9 @@ struct Framework {
 /// The one of this process; used with the GIL.
 Framework& framework();
 
+/// Whether the framework records gradients of what is called now: not under torch.no_grad().
+bool records_gradients();
+
 /// Looks at a tensor of the framework; UserError where it is not contiguous. `name` is for the
 /// message. None gives an undefined view. Its sign is not asked for: that is known, or not looked
 /// at.

@@ -44,6 +44,7 @@ class FrameworkAllocator final : public Allocator {
       captured_.insert(data);
       return data;
     }
+    if (!is_small) keeps_large_ = true;
     BlockCache& cache = is_small ? kept_ : of_inference_;
     if (void* data = cache.take(bytes, stream.native)) return data;
     void* data = allocate_raw(BlockCache::rounded(bytes), stream);
@@ -56,8 +57,8 @@ class FrameworkAllocator final : public Allocator {
     const GilTaken gil;
     const bool was_captured = !captured_.empty() && captured_.erase(data) != 0;
     const bool is_small = BlockCache::takes(bytes);
-    if (was_captured || !(is_small || large_.contains(data))) {
-      free_raw(data);
+    if (was_captured || !(is_small || (keeps_large_ && large_.contains(data)))) {
+      drop(data);
       return;
     }
     BlockCache& cache = is_small ? kept_ : of_inference_;
@@ -72,8 +73,10 @@ class FrameworkAllocator final : public Allocator {
       free_raw(data);
     release_large();
   }
+  /// Until a pass without gradients takes one again, large blocks go back as they become free.
   void release_large() {
     const GilTaken gil;
+    keeps_large_ = false;
     for (void* data : of_inference_.release())
       drop(data);
   }
@@ -91,9 +94,9 @@ class FrameworkAllocator final : public Allocator {
     nb::object address;
     try {
       address = take();
-    } catch (const nb::python_error&) {   // out of memory: what is kept may be what it lacks
-      if (kept_bytes() == 0) throw;
-      release();
+    } catch (const nb::python_error& error) {
+      if (!is_out_of_memory(error) || kept_bytes() == 0) throw;
+      release();   // what is kept may be what it lacks
       address = take();
     }
     return address_in(address);
@@ -113,6 +116,7 @@ class FrameworkAllocator final : public Allocator {
 
   BlockCache kept_;
   BlockCache of_inference_;
+  bool keeps_large_ = false;
   std::unordered_set<const void*> large_;      // of passes without gradients, kept ones too
   std::unordered_set<const void*> captured_;   // blocks of graphs
 };
@@ -137,12 +141,18 @@ std::shared_ptr<Allocator> framework_allocator(Device device) {
   return allocator_of(device);
 }
 
-InferenceMemory::InferenceMemory() {
-  ++inferring;
+bool is_out_of_memory(const nb::python_error& error) {
+  if (error.matches(PyExc_MemoryError)) return true;
+  const nb::object name = error.type().attr("__name__");   // PyTorch's own, a RuntimeError
+  return PyUnicode_CompareWithASCIIString(name.ptr(), "OutOfMemoryError") == 0;
+}
+
+InferenceMemory::InferenceMemory(bool applies) : applies_(applies) {
+  inferring += applies_ ? 1 : 0;
 }
 
 InferenceMemory::~InferenceMemory() {
-  --inferring;
+  inferring -= applies_ ? 1 : 0;
 }
 
 void release_inference_memory(Device device) {

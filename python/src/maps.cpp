@@ -48,20 +48,18 @@ LayerWindow make_window(const List& size, const List& stride, const List& paddin
   return {window};
 }
 
-PassMemory::Followed followed() {
-  return framework().learns().ptr() == Py_True ? PassMemory::Followed::by_gradients
-                                               : PassMemory::Followed::by_nothing;
-}
-
 /// Finds a map of `sites`, or builds it. If it is the first one there, a pass begins with it.
 template <class Find>
 Map find(const Sites& sites, const LayerWindow& window, Find&& find_or_build) {
   const Call call(sites.set->device(), home_of(sites));
   const auto work = [&](MapCache& maps) {
     if (!call.on_cpu() && PassMemory::begins(maps)) {
-      std::optional<InferenceMemory> memory;
-      if (followed() == PassMemory::Followed::by_nothing) memory.emplace();
-      window.passes.begin(maps, sites.set, call.stream(), followed());
+      const bool learns = records_gradients();
+      if (learns) release_inference_memory(sites.set->device());
+      const InferenceMemory memory(!learns);
+      window.passes.begin(
+          maps, sites.set, call.stream(),
+          learns ? PassMemory::Followed::by_gradients : PassMemory::Followed::by_nothing);
     }
     return find_or_build(maps);
   };

@@ -92,7 +92,7 @@ TEST(KernelsThatReadAhead, WaitOnEachPathBeforeTheyWriteOrReturn) {
   const std::string wait = "\t// begin inline asm\n\tgriddepcontrol.wait;\n\t// end inline asm\n";
   const std::string unless = "\t@%p1 bra \t$L__BB0_2;\n" + wait + "$L__BB0_2:\n";
   const std::string early =
-      "\tld.global.cg.u32 %r1, [%rd1];\n\tbar.sync 0;\n\tst.shared.u32 [%r2], %r1;\n"
+      "\tld.relaxed.gpu.global.u32 %r1, [%rd1];\n\tbar.sync 0;\n\tst.shared.u32 [%r2], %r1;\n"
       "\tcp.async.cg.shared.global [%r1], [%rd1], 16;\n\t{ shl.b32 %r1, %r1, 2; }\n";
   const std::string late =
       "\tld.global.u32 %r1, [%rd1];\n\tst.global.u32 [%rd1], %r1;\n"
@@ -115,12 +115,25 @@ TEST(KernelsThatReadAhead, WaitOnEachPathBeforeTheyWriteOrReturn) {
        {"ld.global.u32 %r1, [%rd1]", "ld.u32 %r1, [%rd1]", "st.global.u32 [%rd1], %r1",
         "atom.global.add.u32 %r1, [%rd1], %r2", "red.global.add.f32 [%rd1], %f1", "exit",
         "cp.async.ca.shared.global [%r1], [%rd1], 4", "call.uni (), f, ()", "ret",
-        "griddepcontrol.launch_dependents", "brx.idx %r1, targets"}) {
-    EXPECT_EQ(complaint_about_ahead(unless + early + "\t@%p2 " + line + ";\n" + wait + late),
-              std::string("one does on a path that has not waited: ") + line);
+        "griddepcontrol.launch_dependents", "brx.idx %r1, targets",
+        "st.shared::cluster.u32 [%r1], %r2",
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], %r2, "
+        "[%r3]"}) {
+    EXPECT_EQ(
+        complaint_about_ahead(unless + early + "\t@%p2 " + line + ";\n" + wait + late + "\tret;\n"),
+        std::string("one does on a path that has not waited: ") + line);
   }
   EXPECT_EQ(complaint_about_ahead(unless + "\t@%p1 griddepcontrol.wait;\n\tret;\n"),
             "one does on a path that has not waited: ret");
+  EXPECT_EQ(complaint_about_ahead(""), "one has no instructions");
+  EXPECT_EQ(complaint_about_ahead(unless + early), "one has no end");
+  EXPECT_EQ(complaint_about_ahead(unless + wait + "\t@%p2 ret;\n"), "one has no end");
+  EXPECT_EQ(complaint_about_ahead(unless + "\tst.global.u32 [%rd1], %r1; $L__BB0_9: // early:\n" +
+                                  wait + "\tret;\n"),
+            "one does on a path that has not waited: st.global.u32 [%rd1], %r1");
+  EXPECT_EQ(complaint_about_ahead(unless + "\t{ .reg .pred p; st.global.u32 [%rd1], %r1; }\n" +
+                                  wait + "\tret;\n"),
+            "one does on a path that has not waited: st.global.u32 [%rd1], %r1");
   EXPECT_EQ(complaint_about_ahead(wait + "\tld.global.nc.b32 %r1, [%rd1];\n\tret;\n"),
             "one reads what another kernel may be writing as constant: "
             "ld.global.nc.b32 %r1, [%rd1]");

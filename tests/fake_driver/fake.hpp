@@ -27,6 +27,7 @@ struct Graph {
   std::uint64_t id = 0;
   bool lost = false;   // by a call that is refused meanwhile
   std::vector<Node> nodes;
+  std::size_t launches = 0;
   cuda::GraphNodeHandle last = nullptr;   // stands for the last of them
 };
 

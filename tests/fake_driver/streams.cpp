@@ -119,12 +119,12 @@ void enqueue(cuda::StreamHandle stream, Work work, bool overlaps) {
 
 /// As far apart as a device may: of two nodes the later one begins first, where it may, and the
 /// earlier one runs where that waits. A grid is let in by one that has waited itself, so a device
-/// has one grid that runs and at most one that waits. Every other time nodes are paired the other
-/// way, from the second one on.
-void run_nodes(const std::vector<Node>& nodes) {
-  thread_local bool first_alone = false;
+/// has one grid that runs and at most one that waits. Every other launch of a graph pairs its nodes
+/// from the second one on.
+void launch_nodes(Graph& graph) {
+  const std::vector<Node>& nodes = graph.nodes;
   std::size_t at = 0;
-  if (std::exchange(first_alone, !first_alone) && !nodes.empty()) nodes[at++].work();
+  if (graph.launches++ % 2 == 1 && !nodes.empty()) nodes[at++].work();
   while (at < nodes.size()) {
     const Work& earlier = nodes[at].work;
     if (at + 1 < nodes.size() && nodes[at + 1].overlaps) {
@@ -260,7 +260,7 @@ Result cuGraphGetNodes(GraphHandle graph, GraphNodeHandle*, std::size_t* count) 
   return kSuccess;
 }
 Result cuGraphLaunch(GraphExecHandle executable, StreamHandle) {
-  return guarded([&] { run_nodes(reinterpret_cast<pumice::fake::Graph*>(executable)->nodes); });
+  return guarded([&] { launch_nodes(*reinterpret_cast<pumice::fake::Graph*>(executable)); });
 }
 Result cuGraphExecDestroy(GraphExecHandle executable) {
   delete reinterpret_cast<pumice::fake::Graph*>(executable);

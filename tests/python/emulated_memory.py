@@ -22,6 +22,8 @@ asked = 0  # for how many
 
 def allocate(size: int, stream: int) -> int:
     global asked
+    if emulated_device.full and _C.kept_device_bytes() > 0:
+        raise short_of_memory(size)
     address = raw_allocate(size, stream)
     if size > LARGE:
         asked += 1
@@ -34,13 +36,19 @@ def free(address: int) -> None:
     raw_free(address)
 
 
-refused: list[tuple] = []
+refused: list[object] = []  # for which there was no memory
+
+
+def short_of_memory(size: object) -> Exception:
+    """PyTorch's own and Python's, by turns."""
+    kinds = (torch.cuda.OutOfMemoryError, MemoryError)
+    refused.append(size)
+    return kinds[len(refused) % 2](f"{size} is not there")
 
 
 def new_empty(like: OnDevice, *extents: int, **kind: object) -> torch.Tensor:
     if emulated_device.full and _C.kept_device_bytes() > 0:
-        refused.append(extents)
-        raise MemoryError(f"{extents} are not there")
+        raise short_of_memory(extents)
     return torch.Tensor.new_empty(like, *extents, **kind)
 
 
@@ -51,6 +59,7 @@ def asked_for(work: object) -> int:
     return asked - before
 
 
+@torch.no_grad()
 def main() -> None:
     torch.manual_seed(0)
     _C.use_framework_device(allocate, free, lambda index: 0, lambda: 0, lambda index: None)
@@ -96,12 +105,19 @@ def main() -> None:
     assert not before & set(large), "what passes without gradients left stays beside a pass with them"
     del record
     assert not large, "large blocks of a pass with gradients are kept"
+    infer()
+    assert large
+    with torch.enable_grad():
+        _C.submanifold_map(sites(), window.c)  # the first of a pass
+        assert not large, "large blocks stay when a pass with gradients begins"
+        infer()  # of layers that are frozen
+    assert not large, "a chain without gradients keeps large blocks in a pass with them"
     print("a pass with gradients has the memory for itself", flush=True)
 
     infer()
     assert large
     emulated_device.full = True  # PyTorch has no memory until what is kept has gone
-    sites()
+    _C.create_sites(OnDevice.of(cells[: len(cells) // 3]), None, None, 2, [0] * 3, [47] * 3)  # of other sizes
     assert not large, "large blocks stay where memory is short"
     emulated_device.full = False
     infer()
@@ -110,12 +126,27 @@ def main() -> None:
     infer()
     del OnDevice.new_empty
     emulated_device.full = False
-    assert len(refused) == 1, f"{len(refused)} results were refused until what was kept had gone"
+    assert len(refused) == 2, f"{refused} were refused until what was kept had gone"
+
+    def interrupted(like: OnDevice, *extents: int, **kind: object) -> torch.Tensor:
+        raise KeyboardInterrupt
+
+    infer()
+    OnDevice.new_empty = interrupted
+    kept = _C.kept_device_bytes()
+    try:
+        infer()
+    except KeyboardInterrupt:
+        assert _C.kept_device_bytes() == kept
+    else:
+        raise AssertionError("another error is taken for a lack of memory")
+    del OnDevice.new_empty
     print("where memory is short nothing is kept", flush=True)
 
     infer()
-    _C.release_device_memory()
-    assert _C.kept_device_bytes() == 0 and not large
+    kept = _C.kept_device_bytes()
+    assert pumice.release_memory() == kept > sum(large.values()) == 0
+    assert _C.kept_device_bytes() == 0
     del there, folded, made_of, learned, moving
     _C.release_device_memory()
     assert not in_use, f"{len(in_use)} blocks were not given back"

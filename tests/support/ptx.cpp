@@ -42,6 +42,7 @@ std::string ptx_of(const jit::Source& source, std::string_view architecture) {
   if (result == 0) get_size(program, &size);
   std::string ptx(size, '\0');
   if (result == 0) get_text(program, ptx.data());
+  if (size > 0) ptx.pop_back();   // the size counts a closing zero
   nvrtc.nvrtcDestroyProgram(&program);
   if (result != 0) throw std::runtime_error(source.name + " does not compile");
   return ptx;

@@ -2,8 +2,8 @@
 #include "support/ptx_paths.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <utility>
@@ -37,6 +37,9 @@ Instruction instruction_of(std::string_view line) {
   return {trimmed(line.substr(line.find_first_of(" \t"))), true};
 }
 
+constexpr std::string_view kNameLetters =
+    "$_0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
 std::vector<KernelCode> kernels_of(std::string_view ptx) {
   std::vector<KernelCode> kernels;
   bool in_body = false;
@@ -49,21 +52,24 @@ std::vector<KernelCode> kernels_of(std::string_view ptx) {
       in_body = false;
       continue;
     }
-    if (line == "{" && !kernels.empty()) in_body = true;
+    if (line.ends_with('{') && !kernels.empty()) in_body = true;
     if (!in_body) continue;
     KernelCode& kernel = kernels.back();
-    // A line of assembly in the sources may hold several instructions, in braces.
-    while (!line.empty()) {
-      line = trimmed(line.substr(line.find_first_not_of("{} \t") == std::string_view::npos
-                                     ? line.size()
-                                     : line.find_first_not_of("{} \t")));
-      if (line.empty() || line.starts_with("//") || line.starts_with('.')) break;
-      if (line.ends_with(':')) {
-        kernel.labels[line.substr(0, line.size() - 1)] = kernel.instructions.size();
-        break;
+    // A line of assembly in the sources may hold several statements and labels, in braces.
+    line = line.substr(0, line.find("//"));
+    while (true) {
+      line.remove_prefix(std::min(line.find_first_not_of("{} \t"), line.size()));
+      if (line.empty()) break;
+      const std::size_t name = std::min(line.find_first_not_of(kNameLetters), line.size());
+      if (name > 0 && name < line.size() && line[name] == ':' &&
+          !line.substr(name).starts_with("::")) {
+        kernel.labels[line.substr(0, name)] = kernel.instructions.size();
+        line.remove_prefix(name + 1);
+        continue;
       }
       const std::size_t stop = std::min(line.find(';'), line.size());
-      kernel.instructions.push_back(instruction_of(line.substr(0, stop)));
+      if (!line.starts_with('.'))
+        kernel.instructions.push_back(instruction_of(line.substr(0, stop)));
       line.remove_prefix(std::min(stop + 1, line.size()));
     }
   }
@@ -72,18 +78,17 @@ std::vector<KernelCode> kernels_of(std::string_view ptx) {
 
 /// Whether a thread may do this before it has waited. What is not known to be harmless is not.
 bool may_stand_before_wait(std::string_view text) {
-  constexpr std::array<std::string_view, 46> kHarmless{
+  constexpr std::string_view kHarmless[] = {
       "ld.param.", "mov.", "cvt.", "cvta.", "add.", "sub.", "mul.", "mad.", "shl.", "shr.", "shf.",
       "and.", "or.", "xor.", "not.", "neg.", "min.", "max.", "setp.", "selp.", "bfe.", "bfi.",
       "prmt.", "lop3.", "div.", "rem.", "abs.", "clz.", "popc.", "shfl.", "vote.", "bra", "bar.",
       "activemask.",
       // The multiprocessor's own.
-      "ld.shared", "st.shared", "mbarrier.init.shared", "mbarrier.arrive.expect_tx.shared",
-      "fence.mbarrier_init.", "setmaxnreg.",
-      // Memory of the device, past the multiprocessor's cache.
-      "ld.global.cg.", "cp.async.cg.shared.global", "cp.async.bulk.shared::cluster.global",
-      "cp.async.commit_group", "cp.async.wait_group", "griddepcontrol.wait"};
-  return std::any_of(kHarmless.begin(), kHarmless.end(),
+      "ld.shared.", "st.shared.", "mbarrier.init.shared.", "fence.mbarrier_init.", "setmaxnreg.",
+      // Memory of the device, but not from the multiprocessor's cache.
+      "ld.relaxed.gpu.global.", "cp.async.cg.shared.global", "cp.async.commit_group",
+      "cp.async.wait_group", "griddepcontrol.wait"};
+  return std::any_of(std::begin(kHarmless), std::end(kHarmless),
                      [&](std::string_view harmless) { return text.starts_with(harmless); });
 }
 
@@ -119,6 +124,10 @@ std::vector<std::optional<bool>> waited_before(const KernelCode& kernel) {
 }
 
 std::string complaint_about(const KernelCode& kernel) {
+  if (kernel.instructions.empty()) return " has no instructions";
+  const Instruction& last = kernel.instructions.back();
+  const bool ends = last.text == "ret" || last.text == "exit" || target_of(last.text);
+  if (!ends || last.conditional) return " has no end";
   const std::vector<std::optional<bool>> waited = waited_before(kernel);
   for (std::size_t at = 0; at < waited.size(); ++at) {
     const std::string_view text = kernel.instructions[at].text;

@@ -4,7 +4,8 @@
 //
 //   wait_unless(reads_ahead)     first of all; returns at once where the kernel reads ahead
 //   load_ahead, copies of packed weights
-//   wait_for_previous()          every thread, before it reads features, writes or returns
+//   wait_for_previous()          every thread, before it reads features, writes, lets
+//                                the next grid in or returns
 #pragma once
 
 #include <pumice/platform.h>
