@@ -48,26 +48,27 @@ std::string ptx_of(const jit::Source& source, std::string_view architecture) {
   return ptx;
 }
 
-namespace {
-
 std::string_view trimmed(std::string_view line) {
-  const std::size_t first = line.find_first_not_of(" \t");
-  return first == std::string_view::npos ? std::string_view() : line.substr(first);
+  constexpr std::string_view kSpaces = " \t\r";
+  line.remove_prefix(std::min(line.find_first_not_of(kSpaces), line.size()));
+  return line.substr(0, line.find_last_not_of(kSpaces) + 1);
 }
 
-/// Whether a line may stand before the wait: a declaration, or an instruction that touches no
-/// memory but the kernel's parameters and does not branch. What is not known to be harmless is not.
-bool may_stand_before_wait(std::string_view line) {
+bool only_calculates(std::string_view instruction) {
   constexpr std::array<std::string_view, 24> kHarmless{
       "ld.param.", "mov.", "cvt.",  "cvta.", "add.", "sub.",  "mul.",  "mad.",
       "shl.",      "shr.", "shf.",  "and.",  "or.",  "xor.",  "not.",  "neg.",
       "min.",      "max.", "setp.", "selp.", "bfe.", "prmt.", "lop3.", "div."};
-  if (line.empty() || line.starts_with("//") || line.starts_with(".") || line == "{" || line == "}")
-    return true;
-  for (const std::string_view harmless : kHarmless) {
-    if (line.starts_with(harmless)) return true;
-  }
-  return false;
+  return std::any_of(kHarmless.begin(), kHarmless.end(),
+                     [&](std::string_view harmless) { return instruction.starts_with(harmless); });
+}
+
+namespace {
+
+/// Whether a line may stand before the wait: no instruction, or one that only calculates.
+bool may_stand_before_wait(std::string_view line) {
+  return line.empty() || line.starts_with("//") || line.starts_with(".") || line == "{" ||
+         line == "}" || only_calculates(line);
 }
 
 }   // namespace

@@ -17,6 +17,13 @@ struct EntryCount {
   int triggers = 0;   // places at which they let the next grid in
 };
 
+/// A line without the spaces around it.
+std::string_view trimmed(std::string_view line);
+
+/// Whether an instruction touches no memory but the kernel's parameters and does not branch. What
+/// is not known to be one is none.
+bool only_calculates(std::string_view instruction);
+
 /// What is wrong with how the kernels of `ptx` wait; empty where nothing is. In each, the wait
 /// stands in the straight line of instructions that every thread begins with, under no condition,
 /// and before it is nothing but arithmetic on parameters. Nothing is read as what no other kernel

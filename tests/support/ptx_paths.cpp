@@ -2,7 +2,6 @@
 #include "support/ptx_paths.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -22,15 +21,6 @@ struct KernelCode {
   std::vector<Instruction> instructions;
   std::map<std::string_view, std::size_t> labels;
 };
-
-std::string_view trimmed(std::string_view text) {
-  const auto blank = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; };
-  while (!text.empty() && blank(text.front()))
-    text.remove_prefix(1);
-  while (!text.empty() && blank(text.back()))
-    text.remove_suffix(1);
-  return text;
-}
 
 Instruction instruction_of(std::string_view line) {
   if (!line.starts_with('@')) return {line, false};
@@ -79,16 +69,14 @@ std::vector<KernelCode> kernels_of(std::string_view ptx) {
 /// Whether a thread may do this before it has waited. What is not known to be harmless is not.
 bool may_stand_before_wait(std::string_view text) {
   constexpr std::string_view kHarmless[] = {
-      "ld.param.", "mov.", "cvt.", "cvta.", "add.", "sub.", "mul.", "mad.", "shl.", "shr.", "shf.",
-      "and.", "or.", "xor.", "not.", "neg.", "min.", "max.", "setp.", "selp.", "bfe.", "bfi.",
-      "prmt.", "lop3.", "div.", "rem.", "abs.", "clz.", "popc.", "shfl.", "vote.", "bra", "bar.",
-      "activemask.",
+      "bfi.", "rem.", "abs.", "clz.", "popc.", "shfl.", "vote.", "bra", "bar.", "activemask.",
       // The multiprocessor's own.
       "ld.shared.", "st.shared.", "mbarrier.init.shared.", "fence.mbarrier_init.", "setmaxnreg.",
       // Memory of the device, but not from the multiprocessor's cache.
       "ld.relaxed.gpu.global.", "cp.async.cg.shared.global", "cp.async.commit_group",
       "cp.async.wait_group", "griddepcontrol.wait"};
-  return std::any_of(std::begin(kHarmless), std::end(kHarmless),
+  return only_calculates(text) ||
+         std::any_of(std::begin(kHarmless), std::end(kHarmless),
                      [&](std::string_view harmless) { return text.starts_with(harmless); });
 }
 

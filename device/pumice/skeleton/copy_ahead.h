@@ -13,7 +13,6 @@
 
 #include <pumice/shared/tile_limits.h>
 #include <pumice/skeleton/epilogue.h>
-#include <pumice/skeleton/poison.h>
 #include <pumice/skeleton/row_gather.h>
 #include <pumice/skeleton/weight_blocks.h>
 #include <pumice/thread/shared_address.h>
@@ -37,11 +36,7 @@ template <TileSpec S> PUMICE_DEVICE void copy_weights(const char* block, uint32_
 template <TileSpec S, template <TileSpec> class WarpTile>
 PUMICE_DEVICE void copy_ahead(const TileArguments& arguments) {
   const TileStart start = start_tile<S>(arguments);
-  if (start.poisoned || !start.there) {
-    wait_for_previous();
-    if (start.poisoned) write_poison<S>(arguments);
-    return;
-  }
+  if (is_done<S>(arguments, start)) return;
   const TileRun& run = start.run;
 
   const int32_t column_tile = block_index_y() % column_tiles(S);

@@ -13,7 +13,7 @@
 
 #include <pumice/shared/tile_limits.h>
 #include <pumice/skeleton/apply_epilogue.h>
-#include <pumice/skeleton/tile_walk.h>
+#include <pumice/skeleton/tile_start.h>
 
 namespace pumice {
 

@@ -10,6 +10,7 @@
 
 #include <pumice/skeleton/row_chunk.h>
 #include <pumice/skeleton/stage_layout.h>
+#include <pumice/skeleton/tile_start.h>
 #include <pumice/skeleton/tile_walk.h>
 
 namespace pumice {

@@ -14,7 +14,6 @@
 #include <pumice/shared/swizzle.h>
 #include <pumice/shared/tile_limits.h>
 #include <pumice/skeleton/epilogue.h>
-#include <pumice/skeleton/poison.h>
 #include <pumice/thread/copy_async.h>
 #include <pumice/thread/shared_address.h>
 #include <pumice/warp/matrix.h>
@@ -165,11 +164,7 @@ template <TileSpec S> class DirectTile {
 template <TileSpec S> PUMICE_DEVICE void tile_direct(const TileArguments& arguments) {
   static_assert(is_valid(S) && S.resident_offsets > 0);
   TileStart start = start_tile<S>(arguments);
-  if (start.poisoned || !start.there) {
-    wait_for_previous();
-    if (start.poisoned) write_poison<S>(arguments);
-    return;
-  }
+  if (is_done<S>(arguments, start)) return;
   const auto* const weight = static_cast<const char*>(arguments.weight);
   const uint32_t to = shared_address(launch_shared<unsigned char>()) + staging_bytes(S);
   PUMICE_ROLLED

@@ -15,7 +15,6 @@
 
 #include <pumice/shared/tile_limits.h>
 #include <pumice/skeleton/epilogue.h>
-#include <pumice/skeleton/poison.h>
 #include <pumice/skeleton/row_gather.h>
 #include <pumice/skeleton/stage_ring.h>
 #include <pumice/skeleton/weight_blocks.h>
@@ -163,11 +162,7 @@ PUMICE_DEVICE void multiply_stages(const TileArguments& arguments, const TileRun
 template <TileSpec S> PUMICE_DEVICE void tile_wgmma(const TileArguments& arguments) {
   static_assert(is_valid(S) && S.instruction == Instruction::wgmma);
   const TileStart start = start_tile<S>(arguments);
-  if (start.poisoned || !start.there) {
-    wait_for_previous();
-    if (start.poisoned) write_poison<S>(arguments);
-    return;
-  }
+  if (is_done<S>(arguments, start)) return;
 
   const int32_t column_tile = block_index_y() % column_tiles(S);
   const int32_t group = block_index_y() / column_tiles(S);
