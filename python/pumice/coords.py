@@ -124,6 +124,10 @@ class Coordinates:
             self._keep(self.sites.coordinates())
         return self._indices
 
+    def copied_indices(self, like: torch.Tensor) -> torch.Tensor:
+        """`indices` in memory of its own, which is made as that of `like` is, a tensor on the same device."""
+        return self.sites.coordinates(like) if self._indices is None else self._indices.clone()
+
     def traceable(self) -> Coordinates:
         """Makes the token and the indices, which a compiled graph can take but not make. Sites made from
         coordinates have both; call this for sites that an eager layer made, before a compiled layer takes them."""

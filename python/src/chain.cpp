@@ -111,35 +111,46 @@ struct ChainWeights {
           return nn::ChainWeights(chain, learned, kept);
         })) {}
 
+  bool is_of(nb::handle parameters, nb::handle running) const {
+    return made_of == MadeOf(parameters, running);
+  }
+
   MadeOf made_of;
   nn::ChainWeights weights;
 };
 
 nb::object infer(nb::handle features, nb::handle other, Chain& chain, nb::handle maps_given,
-                 ChainWeights& weights, bool deterministic, bool tf32) {
+                 ChainWeights& weights, const Numerics& numerics) {
   const std::vector<KernelMapView> maps = maps_in(maps_given, chain.size());
   const Call call(features, home_of(maps));
-  const nn::ChainInput input = input_of(call, features, other, maps, {deterministic, tf32});
+  const nn::ChainInput input = input_of(call, features, other, maps, numerics);
   const InferenceMemory memory(!records_gradients());
   return call.give(call.run([&] { return chain.infer(input, weights.weights, call.results()); }));
 }
 
 }   // namespace
 
-nb::object infer_once(nb::handle features, nb::handle other, Chain& chain, nb::handle maps_given,
-                      nb::handle parameters, nb::handle layouts, nb::handle running, bool rounds,
-                      bool deterministic, bool tf32) {
-  if (!types_fit(features, other, parameters, running, rounds)) return nb::none();
-  const std::vector<KernelMapView> maps = maps_in(maps_given, chain.size());
-  const Call call(features, home_of(maps));
-  const nn::ChainInput input = input_of(call, features, other, maps, {deterministic, tf32});
-  const auto learned = parameters_in(call, parameters, layouts, chain.size());
-  const auto kept = running_in(call, running, chain.size());
+nb::object infer_once(const ChainCall& given, nb::handle layouts) {
+  if (!types_fit(given.features, given.other, given.parameters, given.running, given.rounds))
+    return nb::none();
+  const std::vector<KernelMapView> maps = maps_in(given.maps, given.chain.size());
+  const Call call(given.features, home_of(maps));
+  const nn::ChainInput input = input_of(call, given.features, given.other, maps, given.numerics);
+  const auto learned = parameters_in(call, given.parameters, layouts, given.chain.size());
+  const auto kept = running_in(call, given.running, given.chain.size());
   const InferenceMemory memory(!records_gradients());
   return call.give(call.run([&] {
-    nn::ChainWeights weights(chain, learned, kept);
-    return chain.infer(input, weights, call.results());
+    nn::ChainWeights weights(given.chain, learned, kept);
+    return given.chain.infer(input, weights, call.results());
   }));
+}
+
+nb::object infer_kept(const ChainCall& given, nb::handle weights) {
+  auto& kept = nb::cast<ChainWeights&>(weights);
+  if (!kept.is_of(given.parameters, given.running) ||
+      !types_fit(given.features, given.other, given.parameters, given.running, given.rounds))
+    return nb::none();
+  return infer(given.features, given.other, given.chain, given.maps, kept, given.numerics);
 }
 
 void bind_chain(nb::module_& module) {
@@ -153,14 +164,9 @@ void bind_chain(nb::module_& module) {
   nb::class_<ChainWeights>(module, "ChainWeights", "Folded and packed, for inference.")
       .def(nb::init<const Chain&, nb::handle, nb::handle, nb::handle, nb::handle>(), "chain"_a,
            "like"_a, "parameters"_a, "layouts"_a, "running"_a)
-      .def(
-          "is_of",
-          [](const ChainWeights& weights, nb::handle parameters, nb::handle running) {
-            return weights.made_of == MadeOf(parameters, running);
-          },
-          "parameters"_a, "running"_a,
-          "Whether they were made of these tensors, and nobody has written into them since. The "
-          "caller keeps alive what they were made of.");
+      .def("is_of", &ChainWeights::is_of, "parameters"_a, "running"_a,
+           "Whether they were made of these tensors, and nobody has written into them since. The "
+           "caller keeps alive what they were made of.");
   define(module, "types_fit", &types_fit, "features"_a, "other"_a.none(), "parameters"_a,
          "running"_a, "rounds"_a, "Whether kernels take these types, for a chain.");
   define(module, "chain_training", &train, "features"_a, "other"_a.none(), "chain"_a, "maps"_a,
@@ -175,8 +181,14 @@ void bind_chain(nb::module_& module) {
       "deterministic"_a, "tf32"_a, "of_features"_a, "of_other"_a,
       "(of the features, of the other, of each parameter), None where not wanted. `output`: where "
       "the last link has a ReLU.");
-  define(module, "chain_inference", &infer, "features"_a, "other"_a.none(), "chain"_a, "maps"_a,
-         "weights"_a, "deterministic"_a, "tf32"_a);
+  define(
+      module, "chain_inference",
+      +[](nb::handle features, nb::handle other, Chain& chain, nb::handle maps,
+          ChainWeights& weights, bool deterministic, bool tf32) {
+        return infer(features, other, chain, maps, weights, {deterministic, tf32});
+      },
+      "features"_a, "other"_a.none(), "chain"_a, "maps"_a, "weights"_a, "deterministic"_a,
+      "tf32"_a);
 }
 
 }   // namespace pumice::python

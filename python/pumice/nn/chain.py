@@ -9,7 +9,7 @@ wants a gradient; else its layers run one by one (fused.py) and give the same nu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -22,6 +22,20 @@ from ..tensor import SparseTensor
 from .convolution import Convolution
 from .kept import used
 from .submanifold import keeps_sites
+
+class KeptWeights(NamedTuple):
+    """The weights of a chain of frozen layers, from call to call. The extension looks into it (`Code.weights`)."""
+
+    packed: tuple[_C.PackedWeights | None, ...]  # of each layer
+    kept_for: tuple[Any, ...]
+    made_of: tuple[Any, ...]  # kept alive, so that no other tensor can have the same address
+    made: _C.ChainWeights
+
+
+def kept_for(features: Tensor, numerics: tuple[bool, bool]) -> tuple[Any, ...]:
+    """What weights are kept for: they are ready for the stream that they were made on."""
+    return features.dtype, numerics, modes.stream_of(features)
+
 
 Row = tuple[int, int, int, bool, float, float]
 _GIVEN = 2  # inputs of a chain, before the results of its links (`Code`)
@@ -59,8 +73,7 @@ class Code:
         self.rows = rows
         self.plans = plans or (None,) * len(rows)
         self.c = _C.Chain(rows, plans)
-        # Keeps what they were made of alive, so that no other tensor can have the same address.
-        self.weights: tuple[list[Any], tuple[Any, ...], tuple[Any, ...], _C.ChainWeights] | None = None
+        self.weights: KeptWeights | None = None
 
     def begin(
         self,
@@ -118,21 +131,20 @@ class Code:
         if None in kept:
             self.weights = None
             return _C.ChainWeights(self.c, features, parameters, layouts, running)
-        # They are ready for the stream that they were made on.
-        key = (features.dtype, modes.of(features), modes.stream_of(features))
+        packed, now = tuple(kept), kept_for(features, modes.of(features))
         known = self.weights
         if (
             known is not None
-            and known[0] == kept
-            and known[1] == key
-            and known[3].is_of(parameters, running)
+            and known.packed == packed
+            and known.kept_for == now
+            and known.made.is_of(parameters, running)
         ):
-            used(known[3])
-            return known[3]
+            used(known.made)
+            return known.made
         made = _C.ChainWeights(self.c, features, parameters, layouts, running)
         used(made)
         if not modes.is_recorded(features):
-            self.weights = (kept, key, (parameters, running), made)
+            self.weights = KeptWeights(packed, now, (parameters, running), made)
         return made
 
 

@@ -56,12 +56,12 @@ def kept_of(layer: torch.nn.Module) -> Kept | None:
     return None if find is None else find(layer)
 
 
-_readers: list[list[Any]] = []
+readers: list[list[Any]] = []  # of those who record graphs; the extension looks whether there are any
 
 
 def used(made: Any) -> None:
     """Tells who records a graph that its kernels read `made`: weights in the form of kernels, or norms as scales."""
-    for read in _readers:
+    for read in readers:
         read.append(made)
 
 
@@ -74,11 +74,11 @@ def frozen_for(model: torch.nn.Module, packed: dict[Kept, _C.PackedWeights], rea
     for kept in layers:
         kept.frozen = True
         kept.packed = packed.setdefault(kept, _C.PackedWeights())
-    _readers.append(read)
+    readers.append(read)
     try:
         yield
     finally:
-        _readers.remove(read)
+        readers.remove(read)
         for kept, frozen, own in before:
             packed[kept] = kept.packed
             kept.frozen, kept.packed = frozen, own

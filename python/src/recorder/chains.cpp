@@ -4,6 +4,7 @@
 
 #include "../arguments.hpp"
 #include "../chain_calls.hpp"
+#include "../tensor_look.hpp"
 #include "parts.hpp"
 #include "ticket.hpp"
 
@@ -22,18 +23,28 @@ class Filled {
   Py_ssize_t next_ = 0;
 };
 
+// Where things lie in the KeptWeights of Python (nn/chain.py).
+constexpr Py_ssize_t kKeptPacked = 0;
+constexpr Py_ssize_t kKeptFor = 1;
+constexpr Py_ssize_t kKeptMade = 3;
+
 /// Raises the error for what was changed.
 void refuse(const char* what) {
   static PyObject* const name = word("refuse_change");
   call(item(parts().running, name), {made(PyUnicode_FromString(what)).ptr()});
 }
 
-/// The layout of a weight that kernels take as it lies; None where Python has to bring it to them,
-/// and for a frozen layer in evaluation.
+/// What a frozen layer in evaluation keeps packed; None for other layers.
+nb::object packed_by(const Link& link) {
+  const Words& names = words();
+  if (link.training || made(PyObject_GetAttr(link.layout, names.frozen)).ptr() != Py_True)
+    return nb::none();
+  return made(PyObject_GetAttr(link.layout, names.packed));
+}
+
+/// The layout of a weight that kernels take as it lies; None where Python has to bring it to them.
 nb::object layout_of(const Link& link) {
   const Words& names = words();
-  if (!link.training && made(PyObject_GetAttr(link.layout, names.frozen)).ptr() == Py_True)
-    return nb::none();
   const nb::object known = made(PyObject_GetAttr(link.layout, names.lies));
   if (PyTuple_Check(known.ptr()) && PyTuple_Size(known.ptr()) == 2) {
     const nb::object shape = made(PyObject_GetAttr(link.parameter, names.shape));
@@ -66,7 +77,8 @@ struct Made {
         parameters(3 * count),
         running(3 * count),
         maps(count),
-        layouts(count) {}
+        layouts(count),
+        packed(count) {}
 
   Filled name, rows, plans;
   nb::object first = nb::none();   // values
@@ -74,6 +86,8 @@ struct Made {
   bool training = false;
   Filled parameters, running, maps, layouts;
   bool has_layouts = true;   // of all weights
+  Filled packed;             // of each frozen layer, else None
+  bool is_frozen = true;     // each layer
 };
 
 std::vector<Link*> links_in(PyObject* list) {
@@ -119,9 +133,14 @@ std::optional<Made> made_of(const std::vector<Link*>& links) {
     all.running.add(part(kVariance));
     all.running.add(part(kBatches));
     all.maps.add(link->map);
-    const nb::object layout = layout_of(*link);
+    const nb::object packed = packed_by(*link);
+    // Where a frozen weight does not lie as its values are, Python keeps a copy that does.
+    const bool is_turned = !packed.is_none() && !look_at(link->parameter, "weight").is_contiguous;
+    const nb::object layout = is_turned ? nb::none() : layout_of(*link);
     all.has_layouts = all.has_layouts && !layout.is_none();
     all.layouts.add(layout);
+    all.is_frozen = all.is_frozen && !packed.is_none();
+    all.packed.add(packed);
     all.plans.add(link->plans);
     all.name.add(row);
     all.name.add(made(PyLong_FromVoidPtr(link->layout)));
@@ -137,10 +156,10 @@ PyObject* chain_of(PyObject*, PyObject* list) {
   return guarded([&]() -> PyObject* {
     const std::optional<Made> all = made_of(links_in(list));
     if (!all) return given(Py_None);
-    return made(PyTuple_Pack(10, all->name.ptr(), all->rows.ptr(), all->plans.ptr(),
-                             all->first.ptr(), all->second.ptr(),
-                             all->training ? Py_True : Py_False, all->parameters.ptr(),
-                             all->running.ptr(), all->maps.ptr(), all->layouts.ptr()))
+    return made(PyTuple_Pack(
+                    11, all->name.ptr(), all->rows.ptr(), all->plans.ptr(), all->first.ptr(),
+                    all->second.ptr(), all->training ? Py_True : Py_False, all->parameters.ptr(),
+                    all->running.ptr(), all->maps.ptr(), all->layouts.ptr(), all->packed.ptr()))
         .release()
         .ptr();
   });
@@ -165,9 +184,22 @@ nb::object in_type(const nb::object& tensor, PyObject* dtype) {
   return made(nb::detail::vectorcall_method(to, arguments, 2, nullptr));
 }
 
-/// Computes links that are one chain, called under the switches of now, in evaluation, with weights
-/// that are not frozen, of which there is a `Code`, as most are; false where Python has to look
-/// closer. The value is the last link's.
+/// The weights of frozen layers that a `Code` keeps, where they were kept for these layers and
+/// these numbers; nothing where Python has to make them.
+nb::object kept_weights(PyObject* code, const Made& all, PyObject* features, PyObject* numerics) {
+  static PyObject* const weights = recorder::word("weights");
+  const nb::object kept = made(PyObject_GetAttr(code, weights));
+  if (!PyTuple_Check(kept.ptr())) return {};
+  const auto part = [&](Py_ssize_t at) { return PyTuple_GetItem(kept.ptr(), at); };
+  const nb::object now = call(parts().kept_for, {features, numerics});
+  if (!is_equal(part(kKeptPacked), all.packed.ptr()) || !is_equal(part(kKeptFor), now.ptr()))
+    return {};
+  return nb::borrow(part(kKeptMade));
+}
+
+/// Computes links that are one chain, called under the switches of now, in evaluation, of which
+/// there is a `Code` with the weights that it keeps, where all layers are frozen, as most are;
+/// false where Python has to look closer. The value is the last link's.
 bool infer_chain(nb::handle list) {
   const std::vector<Link*> links = links_in(list.ptr());
   Link& last = *links.back();
@@ -191,10 +223,24 @@ bool infer_chain(nb::handle list) {
   const auto numeric = [&](Py_ssize_t at) {
     return PyTuple_GetItem(numerics.ptr(), at) == Py_True;
   };
-  const nb::object value =
-      infer_once(features, in_type(all->second, dtype), nb::cast<nn::Chain&>(compiled),
-                 all->maps.ptr(), all->parameters.ptr(), all->layouts.ptr(), all->running.ptr(),
-                 dtype != nullptr, numeric(0), numeric(1));
+  const ChainCall given{.features = features,
+                        .other = in_type(all->second, dtype),
+                        .chain = nb::cast<nn::Chain&>(compiled),
+                        .maps = all->maps.ptr(),
+                        .parameters = all->parameters.ptr(),
+                        .running = all->running.ptr(),
+                        .rounds = dtype != nullptr,
+                        .numerics = {.deterministic = numeric(0), .tf32 = numeric(1)}};
+  nb::object value;
+  if (all->is_frozen) {
+    // Who records a graph has to hear of each use of what is kept.
+    if (PyList_Size(parts().readers) > 0) return false;
+    const nb::object weights = kept_weights(code, *all, features.ptr(), numerics.ptr());
+    if (!weights.is_valid()) return false;
+    value = infer_kept(given, weights);
+  } else {
+    value = infer_once(given, all->layouts.ptr());
+  }
   if (value.is_none()) return false;
   put(last.value, value.ptr());
   last.value_version = version_of(value.ptr());

@@ -69,6 +69,8 @@ void connect(const nanobind::dict& given) {
       PUMICE_PART(replace_feature),
       PUMICE_PART(shorten),
       PUMICE_PART(numerics),
+      PUMICE_PART(kept_for),
+      PUMICE_PART(readers),
       PUMICE_PART(look_up)};
 #undef PUMICE_PART
   for (const auto& [name, part] : given) {

@@ -67,6 +67,7 @@ struct Words {
   PyObject* kept = word("_kept");
   PyObject* habit = word("habit");
   PyObject* frozen = word("frozen");
+  PyObject* packed = word("packed");
   PyObject* lies = word("_lies");
   PyObject* in_channels = word("in_channels");
   PyObject* out_channels = word("out_channels");

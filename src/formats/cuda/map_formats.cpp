@@ -81,7 +81,7 @@ CutRequest MapFormats::request_through(const DeviceWindow* window, const TilesWa
                   .out = ref_of(output_of(map_, wanted.is_transposed)),
                   .window = window,
                   .reach = to_finer ? Reach::in_to_out : Reach::out_to_in,
-                  .name = "map of " + to_string(map_.window())},
+                  .name = window == nullptr ? "map" : window->map_name()},
           .tiles = TileOptions{.tile_rows = wanted.cut.tile_rows,
                                .splits = wanted.cut.splits,
                                .sort_by_mask = wanted.cut.sort_by_mask,

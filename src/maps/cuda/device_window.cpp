@@ -89,7 +89,7 @@ std::shared_ptr<const DeviceWindow> DeviceWindow::on(StreamView stream,
 }
 
 DeviceWindow::DeviceWindow(jit::KernelRunner& runner, const KernelWindow& window)
-    : window_(window), volume_(window.volume()) {
+    : window_(window), map_name_("map of " + to_string(window)), volume_(window.volume()) {
   validate(window);
   const auto dimension = static_cast<std::size_t>(window.dimension);
   std::vector<std::int32_t> shifts;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <pumice/maps/cell_relation.h>
@@ -24,6 +25,9 @@ class DeviceWindow {
   static std::shared_ptr<const DeviceWindow> on(StreamView stream, const KernelWindow& window);
 
   const KernelWindow& window() const { return window_; }
+  /// For errors of its maps: each cut of a map names it, and text takes the host longer than a
+  /// launch.
+  const std::string& map_name() const { return map_name_; }
   std::int64_t volume() const { return volume_; }
   int dimension() const { return window_.dimension; }
   bool has_stride(std::int32_t stride) const;   // on every axis
@@ -54,6 +58,7 @@ class DeviceWindow {
   }
 
   KernelWindow window_;
+  std::string map_name_;
   std::int64_t volume_ = 0;
   std::array<std::int64_t, kMaxDimension> low_{};
   std::array<std::int64_t, kMaxDimension> high_{};

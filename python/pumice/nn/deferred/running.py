@@ -214,7 +214,7 @@ def _chain(links: list[Link]) -> Tensor | None:
     made = _C.chain_of(links)
     if made is None:
         return None
-    name, rows, plans, first, second, training, of_layers, running, maps, layouts = made
+    name, rows, plans, first, second, training, of_layers, running, maps, layouts, packed = made
     codes = links[0].layout.habit.codes
     code = codes.get(name)
     if code is None:
@@ -224,15 +224,11 @@ def _chain(links: list[Link]) -> Tensor | None:
     start = code.begin(first, second, of_layers, running, training)
     if start is None:
         return None
-    kept: list[Any] = [None] * len(links)
-    if None in layouts:  # of frozen layers, and of those whose axes are not all that differs
+    kept = list(packed)
+    if None in layouts:  # of weights whose axes are not all that differs
         parameters = list(of_layers)
         for at, link in enumerate(links):
-            if layouts[at] is not None:
-                continue
-            if link.layout.of(link.training) is None:
-                parameters[3 * at] = link.layout.turn(link.parameter).contiguous()
-            else:
+            if layouts[at] is None:
                 parameters[3 * at], kept[at] = link.layout.operands(link.parameter, link.training)
         of_layers = tuple(parameters)
     return code.run(start, maps, of_layers, running, kept, layouts)

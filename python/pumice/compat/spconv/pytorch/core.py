@@ -116,11 +116,9 @@ class SparseConvTensor(NoTensor, metaclass=_Recorded):
         if coords is None:
             coords = sites_that_stand(self.indices, self.spatial_shape, int(self.batch_size), None)
             if coords is None:
-                # A copy, since in-place changes of `indices` must not reach maps that are kept.
+                # They keep a copy: in-place changes of `indices` do not reach maps that are kept.
                 coords = Coordinates(
-                    self.indices.detach().clone(),
-                    spatial_shape=self.spatial_shape,
-                    batch_size=int(self.batch_size),
+                    self.indices.detach(), spatial_shape=self.spatial_shape, batch_size=int(self.batch_size)
                 )
             self._stand_on(coords)
         return coords

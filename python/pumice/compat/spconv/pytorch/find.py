@@ -83,8 +83,7 @@ def _build(layer: WindowedModule, x: SparseConvTensor) -> IndiceData:
             map, out_coords = ops.generative_map(coords, window)
         else:
             map, out_coords = ops.strided_map(coords, window, False)
-        # A copy, since its owner may change it in place.
-        out_indices = out_coords.indices.clone()
+        out_indices = out_coords.copied_indices(x.indices)  # whose owner may change it in place
         out_shape = list(out_coords.spatial_shape or ())
         if constants.REFUSE_AS_SPCONV and len(out_indices) == 0:
             raise _C.UserError(

@@ -46,13 +46,32 @@ class IndiceData:
         self.algo = algo
         self.is_transposed = transposed
         self.voxel_num: Any = None
-        axes = window.numbers[0]
-        size, stride, padding, dilation = (
-            window.numbers[2 + i * axes : 2 + (i + 1) * axes] for i in range(4)
-        )
-        self.ksize, self.stride, self.padding, self.dilation = size, stride, padding, dilation
         self._pairs: tuple[Tensor, Tensor] | None = None
         self._version = version_of(indices)
+
+    @property
+    def ksize(self) -> list[int]:
+        """Offsets along each axis."""
+        return self._of_window(0)
+
+    @property
+    def stride(self) -> list[int]:
+        """Cells from one output to the next, of each axis."""
+        return self._of_window(1)
+
+    @property
+    def padding(self) -> list[int]:
+        """Cells before the grid, of each axis."""
+        return self._of_window(2)
+
+    @property
+    def dilation(self) -> list[int]:
+        """Cells from one offset to the next, of each axis."""
+        return self._of_window(3)
+
+    def _of_window(self, which: int) -> list[int]:
+        axes = self.window.numbers[0]
+        return self.window.numbers[2 + which * axes : 2 + (which + 1) * axes]
 
     def in_indices(self) -> Tensor:
         """The input's own tensor, or a copy as it was if somebody has changed it since."""

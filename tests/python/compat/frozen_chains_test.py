@@ -1,0 +1,193 @@
+"""Chains of frozen layers that are called one by one: weights are folded and packed once, and again when something of
+them changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from conftest import random_sites
+from deferred_fixtures import switched_on_again  # noqa: F401
+from deferred_networks import Block, at_once, sparse
+from deferred_programs import EXTENT
+
+import pumice
+from pumice import _C
+from pumice.nn import kept
+from pumice.nn.deferred import running
+
+nn = torch.nn
+CHANNELS = 8
+
+
+class Run:
+    """Two blocks in evaluation on one scan, and how often weights were made and chains run in Python."""
+
+    def __init__(self, device: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.net = nn.Sequential(Block(CHANNELS, "a"), Block(CHANNELS, "a")).to(device).eval()
+        for module in self.net.modules():
+            if isinstance(module, nn.BatchNorm1d):
+                module.running_mean.normal_()
+                module.running_var.uniform_(0.5, 2)
+                nn.init.normal_(module.weight)
+                nn.init.normal_(module.bias)
+        self.cells = random_sites(3, EXTENT, 150).to(device)
+        self.features = torch.randn(len(self.cells), CHANNELS, device=device)
+        self.made = self.looked_closer = 0
+        monkeypatch.setattr(_C, "ChainWeights", self._counted("made", _C.ChainWeights))
+        monkeypatch.setattr(running, "_compute_all", self._counted("looked_closer", running._compute_all))
+
+    def _counted(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def counting(*given: Any) -> Any:
+            setattr(self, name, getattr(self, name) + 1)
+            return call(*given)
+
+        return counting
+
+    def __call__(self) -> torch.Tensor:
+        with torch.no_grad():
+            return self.net(sparse(self.cells, self.features)).features + 0
+
+    def agrees(self) -> bool:
+        """Whether the output is what the layers give one by one, without what frozen ones keep."""
+        expected = at_once(self.unfrozen)
+        return torch.allclose(self(), expected, rtol=2e-3, atol=2e-3)
+
+    def unfrozen(self) -> torch.Tensor:
+        layers = [layer for module in self.net.modules() if (layer := kept.kept_of(module)) is not None]
+        for layer in layers:
+            layer.frozen = False
+        try:
+            return self()
+        finally:
+            for layer in layers:
+                layer.frozen = True
+
+    def settle(self) -> None:
+        """Passes until nothing is learned of the network any more."""
+        for _ in range(4):
+            self()
+        self.made = self.looked_closer = 0
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """(weights made, chains that ran in Python) since this was asked before."""
+        counts = self.made, self.looked_closer
+        self.made = self.looked_closer = 0
+        return counts
+
+
+def outcome(call: Callable[[], torch.Tensor]) -> str:
+    try:
+        return str(call().dtype)
+    except pumice.UserError as error:
+        return str(error)
+
+
+@pytest.fixture
+def run(device: torch.device, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+    yield Run(device, monkeypatch)
+
+
+def test_weights_are_made_once_and_later_passes_stay_in_the_extension(run: Run) -> None:
+    pumice.nn.freeze(run.net)
+    counts = []
+    for _ in range(6):
+        run()
+        counts.append(run.counts)
+    # It is learned what is read, then the chain is made, and its weights.
+    assert sum(made for made, _ in counts) == 1 and sum(closer for _, closer in counts) >= 1
+    assert counts[3:] == [(0, 0)] * 3
+    assert torch.equal(run(), run()) and run.agrees()
+
+
+def test_what_no_version_counts_is_seen_after_freezing_again(run: Run) -> None:
+    pumice.nn.freeze(run.net)
+    run.settle()
+    before = run()
+    run.net[0].conv1.weight.data.mul_(2)
+    run.net[1].bn2.running_mean.data.add_(1)
+    assert torch.equal(run(), before), "made again in spite of the promise"
+    pumice.nn.freeze(run.net)
+    assert run.agrees() and not torch.equal(run(), before)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda net: net[0].conv1.weight.mul_(2),
+        lambda net: net[1].bn1.weight.mul_(2),
+        lambda net: net[0].bn2.bias.add_(1),
+        lambda net: net[1].bn2.running_var.mul_(2),
+        lambda net: setattr(net[0].conv2, "weight", nn.Parameter(net[0].conv2.weight.detach() * 2)),
+        lambda net: setattr(net[0].conv2.weight, "data", net[0].conv2.weight.detach() * 2),
+    ],
+    ids=["weight", "norm_weight", "norm_bias", "variance", "other_parameter", "other_data"],
+)
+def test_what_a_version_counts_is_seen_at_once(run: Run, change: Callable[[nn.Module], Any]) -> None:
+    pumice.nn.freeze(run.net)
+    run.settle()
+    before = run()
+    with torch.no_grad():
+        change(run.net)
+    assert run.agrees() and not torch.equal(run(), before)
+    run.settle()
+    run()
+    assert run.counts == (0, 0)
+
+
+def test_weights_are_kept_for_one_type_at_a_time(run: Run, device: torch.device) -> None:
+    dtype = torch.float16 if device.type == "cuda" else torch.bfloat16
+    pumice.nn.freeze(run.net)
+    run.settle()
+    in_single = run()
+    with torch.autocast(device.type, dtype=dtype):
+        if device.type == "cpu":  # whose kernels round no weights
+            assert torch.allclose(run().float(), in_single, rtol=0.1, atol=0.3)
+        else:
+            run.settle()
+            assert run().dtype is dtype and run.counts == (0, 0)
+            assert torch.allclose(run().float(), in_single, rtol=0.1, atol=0.3)
+    assert torch.equal(run(), in_single)
+    run.features = run.features.to(dtype)  # what has no type in common is told as it is of other layers
+    assert outcome(run) == at_once(lambda: outcome(run.unfrozen))
+
+
+def test_one_layer_that_is_not_frozen(run: Run) -> None:
+    pumice.nn.freeze(run.net)
+    run.net[1].conv1._kept.frozen = False
+    run.settle()
+    before = run()
+    with torch.no_grad():
+        run.net[1].conv1.weight.data.mul_(2)
+    assert not torch.equal(run(), before)
+    assert run.agrees()
+
+
+def test_a_weight_that_does_not_lie_in_order(run: Run) -> None:
+    weight = run.net[0].conv1.weight
+    expected = run()
+    weight.data = weight.detach().transpose(0, -1).contiguous().transpose(0, -1)
+    assert not weight.is_contiguous()
+    pumice.nn.freeze(run.net)
+    run.settle()
+    torch.testing.assert_close(run(), expected, rtol=2e-3, atol=2e-3)
+    run.net[0].conv1.weight.data.mul_(2)
+    torch.testing.assert_close(run(), expected, rtol=2e-3, atol=2e-3)
+    pumice.nn.freeze(run.net)
+    assert run.agrees()
+
+
+def test_who_records_hears_of_each_use(run: Run) -> None:
+    pumice.nn.freeze(run.net)
+    run.settle()
+    read: list[Any] = []
+    packed: dict[Any, Any] = {}
+    for _ in range(2):
+        read.clear()
+        with kept.frozen_for(run.net, packed, read):
+            run()
+        assert [type(one).__name__ for one in read] == ["ChainWeights"]
+    assert run.agrees()
