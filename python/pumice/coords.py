@@ -121,12 +121,15 @@ class Coordinates:
         """int32 [N, 1 + D], batch first. A copy, to read: after writing into it the next layer on these
         sites raises UserError."""
         if self._indices is None:
-            self._keep(self.sites.coordinates())
+            with torch.inference_mode(False):  # the same tensor whoever asks first
+                self._keep(self.sites.coordinates())
         return self._indices
 
     def copied_indices(self, like: torch.Tensor) -> torch.Tensor:
-        """`indices` in memory of its own, which is made as that of `like` is, a tensor on the same device."""
-        return self.sites.coordinates(like) if self._indices is None else self._indices.clone()
+        """`indices` in memory of its own, made as that of `like` is, a tensor on the same device."""
+        if self._indices is not None:
+            return self._indices.clone()
+        return self.sites.coordinates(like if type(like) is torch.Tensor else None)
 
     def traceable(self) -> Coordinates:
         """Makes the token and the indices, which a compiled graph can take but not make. Sites made from

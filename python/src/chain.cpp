@@ -98,19 +98,21 @@ nb::tuple gradients(nb::handle grad_output, nb::handle output, nb::handle featur
   return handed_out(call, made, parameters_given);
 }
 
-/// Weights of layers in evaluation, and what they were made of.
+/// Weights of layers in evaluation, and what they were made of: `parameters`, or `learned` where
+/// these were turned before.
 struct ChainWeights {
   ChainWeights(const Chain& chain, nb::handle like, nb::handle parameters, nb::handle layouts,
-               nb::handle running)
-      : ChainWeights(Call(like), chain, parameters, layouts, running) {}
-  ChainWeights(const Call& call, const Chain& chain, nb::handle parameters, nb::handle layouts,
-               nb::handle running)
-      : made_of(parameters, running),
-        weights(call.run([&, learned = parameters_in(call, parameters, layouts, chain.size()),
-                          kept = running_in(call, running, chain.size())] {
-          return nn::ChainWeights(chain, learned, kept);
-        })) {}
+               nb::handle running, nb::handle learned)
+      : made_of(learned.is_none() ? parameters : learned, running),
+        weights(made(Call(like), chain, parameters, layouts, running)) {}
 
+  static nn::ChainWeights made(const Call& call, const Chain& chain, nb::handle parameters,
+                               nb::handle layouts, nb::handle running) {
+    return call.run([&, learned = parameters_in(call, parameters, layouts, chain.size()),
+                     kept = running_in(call, running, chain.size())] {
+      return nn::ChainWeights(chain, learned, kept);
+    });
+  }
   bool is_of(nb::handle parameters, nb::handle running) const {
     return made_of == MadeOf(parameters, running);
   }
@@ -162,8 +164,8 @@ void bind_chain(nb::module_& module) {
           },
           "links"_a, "plans"_a = nb::none());
   nb::class_<ChainWeights>(module, "ChainWeights", "Folded and packed, for inference.")
-      .def(nb::init<const Chain&, nb::handle, nb::handle, nb::handle, nb::handle>(), "chain"_a,
-           "like"_a, "parameters"_a, "layouts"_a, "running"_a)
+      .def(nb::init<const Chain&, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle>(),
+           "chain"_a, "like"_a, "parameters"_a, "layouts"_a, "running"_a, "learned"_a = nb::none())
       .def("is_of", &ChainWeights::is_of, "parameters"_a, "running"_a,
            "Whether they were made of these tensors, and nobody has written into them since. The "
            "caller keeps alive what they were made of.");

@@ -229,6 +229,27 @@ def test_a_frozen_network_is_frozen_anew(device: torch.device) -> None:
         close(net(x).features, apart(net, x).features, sums=16 * 27)
 
 
+@pytest.mark.parametrize("gradients", [False, True])
+@pytest.mark.parametrize("bias", [False, True], ids=["a chain", "step by step"])
+def test_statistics_of_a_frozen_network_that_moved_in_training(device: torch.device, bias: bool, gradients: bool) -> None:
+    """Kernels write them, and no version says so."""
+    dtype = working_type(device)
+    layers = (nn.SubMConv3d(8, 8, 3, bias=bias), nn.BatchNorm(8), nn.ReLU(), nn.SubMConv3d(8, 8, 3, bias=bias), nn.BatchNorm(8))
+    net = nn.freeze(nn.Sequential(*layers).to(device, dtype).eval())
+    x = random_tensor(channels=8, device=device, dtype=dtype).detach()
+    with torch.no_grad():
+        before = [net(x).features for _ in range(2)][-1]
+    net.train()
+    with torch.set_grad_enabled(gradients):
+        for _ in range(3):
+            net(x)
+    net.eval()
+    with torch.no_grad():
+        after = net(x).features
+        close(after, apart(net, x).features, sums=16 * 27)
+        assert not torch.allclose(after, before)
+
+
 def test_what_is_recorded_is_not_kept(
     device: torch.device, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,23 +23,24 @@ from .convolution import Convolution
 from .kept import used
 from .submanifold import keeps_sites
 
-class KeptWeights(NamedTuple):
-    """The weights of a chain of frozen layers, from call to call. The extension looks into it (`Code.weights`)."""
+Row = tuple[int, int, int, bool, float, float]
+_GIVEN = 2  # inputs of a chain, before the results of its links (`Code`)
+hooks_on_saved = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
 
-    packed: tuple[_C.PackedWeights | None, ...]  # of each layer
-    kept_for: tuple[Any, ...]
+
+class FoldedWeights(NamedTuple):
+    """The weights of a chain of frozen layers, their norms folded, from call to call. The extension reads this by
+    position (`kept_weights` in python/src/recorder/chains.cpp)."""
+
+    packed: tuple[_C.PackedWeights, ...]  # of each layer
+    made_for: tuple[Any, ...]
     made_of: tuple[Any, ...]  # kept alive, so that no other tensor can have the same address
     made: _C.ChainWeights
 
 
-def kept_for(features: Tensor, numerics: tuple[bool, bool]) -> tuple[Any, ...]:
-    """What weights are kept for: they are ready for the stream that they were made on."""
+def made_for(features: Tensor, numerics: tuple[bool, bool]) -> tuple[Any, ...]:
+    """What weights are made for: they are ready for the stream that they were made on."""
     return features.dtype, numerics, modes.stream_of(features)
-
-
-Row = tuple[int, int, int, bool, float, float]
-_GIVEN = 2  # inputs of a chain, before the results of its links (`Code`)
-hooks_on_saved = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
 
 
 class Link:
@@ -73,7 +74,7 @@ class Code:
         self.rows = rows
         self.plans = plans or (None,) * len(rows)
         self.c = _C.Chain(rows, plans)
-        self.weights: KeptWeights | None = None
+        self.weights: FoldedWeights | None = None
 
     def begin(
         self,
@@ -85,6 +86,8 @@ class Code:
     ) -> tuple[Tensor, Tensor | None, bool] | None:
         """The two values that are given, in the type to compute in, and whether a gradient is wanted; None
         where the layers have to run one by one."""
+        if training:
+            self.weights = None  # kernels move the running statistics, of which PyTorch counts no version
         learns = modes.wants_gradient(features, added, *parameters, *running)
         if learns is not training:
             return None
@@ -109,13 +112,15 @@ class Code:
         running: tuple[Tensor | None, ...],
         kept: list[Any],
         layouts: tuple[_C.WeightLayout | None, ...],
+        learned: tuple[Tensor, ...] | None = None,
     ) -> Tensor:
         """The result of the last link for what `begin` returned. `kept`: the packed weights of each frozen layer, None
-        for the others; `layouts`: those of the weights, None for one that is [offsets, in, out]."""
+        for the others; `layouts`: those of the weights, None for one that is [offsets, in, out]; `learned`: the
+        parameters of layers, where frozen ones were turned into `parameters`."""
         features, added, learns = given
         if learns:
             return _apply(features, added, self, maps, running, layouts, *parameters)
-        folded = self._folded(features, parameters, running, kept, layouts)
+        folded = self._folded(features, parameters, running, kept, layouts, learned or parameters)
         return _C.chain_inference(features, added, self.c, maps, folded, *modes.of(features))
 
     def _folded(
@@ -125,26 +130,27 @@ class Code:
         running: tuple[Tensor | None, ...],
         kept: list[Any],
         layouts: tuple[_C.WeightLayout | None, ...],
+        learned: tuple[Tensor, ...],
     ) -> _C.ChainWeights:
         """The packed weights with their norms folded: made at each call, since PyTorch does not count writes into
         `.data`, unless all layers are frozen."""
         if None in kept:
             self.weights = None
             return _C.ChainWeights(self.c, features, parameters, layouts, running)
-        packed, now = tuple(kept), kept_for(features, modes.of(features))
+        packed, now = tuple(kept), made_for(features, modes.of(features))
         known = self.weights
         if (
             known is not None
             and known.packed == packed
-            and known.kept_for == now
-            and known.made.is_of(parameters, running)
+            and known.made_for == now
+            and known.made.is_of(learned, running)
         ):
             used(known.made)
             return known.made
-        made = _C.ChainWeights(self.c, features, parameters, layouts, running)
+        made = _C.ChainWeights(self.c, features, parameters, layouts, running, learned)
         used(made)
         if not modes.is_recorded(features):
-            self.weights = KeptWeights(packed, now, (parameters, running), made)
+            self.weights = FoldedWeights(packed, now, (parameters, learned, running), made)
         return made
 
 

@@ -59,7 +59,9 @@ class Step:
         if layer is None and like is not None:
             raise _C.UserError("like: the first module is no convolution: leave it out")
         if layer is not None and norm is not None:
-            if not norm.training and norm.running_mean is not None:
+            if norm.training:
+                self.folded = None  # kernels move the running statistics, of which PyTorch counts no version
+            elif norm.running_mean is not None:
                 result = self._fused(x, other, relu, like)
                 if result is not None:
                     return result

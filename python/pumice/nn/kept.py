@@ -56,7 +56,8 @@ def kept_of(layer: torch.nn.Module) -> Kept | None:
     return None if find is None else find(layer)
 
 
-readers: list[list[Any]] = []  # of those who record graphs; the extension looks whether there are any
+# Of those who record graphs. The extension holds this very list, and looks whether there are any.
+readers: list[list[Any]] = []
 
 
 def used(made: Any) -> None:
@@ -78,7 +79,7 @@ def frozen_for(model: torch.nn.Module, packed: dict[Kept, _C.PackedWeights], rea
     try:
         yield
     finally:
-        readers.remove(read)
+        del readers[next(at for at, one in enumerate(readers) if one is read)]
         for kept, frozen, own in before:
             packed[kept] = kept.packed
             kept.frozen, kept.packed = frozen, own

@@ -4,7 +4,6 @@
 
 #include "../arguments.hpp"
 #include "../chain_calls.hpp"
-#include "../tensor_look.hpp"
 #include "parts.hpp"
 #include "ticket.hpp"
 
@@ -23,10 +22,10 @@ class Filled {
   Py_ssize_t next_ = 0;
 };
 
-// Where things lie in the KeptWeights of Python (nn/chain.py).
-constexpr Py_ssize_t kKeptPacked = 0;
-constexpr Py_ssize_t kKeptFor = 1;
-constexpr Py_ssize_t kKeptMade = 3;
+// Where things lie in the FoldedWeights of Python (nn/chain.py).
+constexpr Py_ssize_t kPacked = 0;
+constexpr Py_ssize_t kMadeFor = 1;
+constexpr Py_ssize_t kMade = 3;
 
 /// Raises the error for what was changed.
 void refuse(const char* what) {
@@ -134,9 +133,7 @@ std::optional<Made> made_of(const std::vector<Link*>& links) {
     all.running.add(part(kBatches));
     all.maps.add(link->map);
     const nb::object packed = packed_by(*link);
-    // Where a frozen weight does not lie as its values are, Python keeps a copy that does.
-    const bool is_turned = !packed.is_none() && !look_at(link->parameter, "weight").is_contiguous;
-    const nb::object layout = is_turned ? nb::none() : layout_of(*link);
+    const nb::object layout = layout_of(*link);
     all.has_layouts = all.has_layouts && !layout.is_none();
     all.layouts.add(layout);
     all.is_frozen = all.is_frozen && !packed.is_none();
@@ -156,10 +153,11 @@ PyObject* chain_of(PyObject*, PyObject* list) {
   return guarded([&]() -> PyObject* {
     const std::optional<Made> all = made_of(links_in(list));
     if (!all) return given(Py_None);
-    return made(PyTuple_Pack(
-                    11, all->name.ptr(), all->rows.ptr(), all->plans.ptr(), all->first.ptr(),
-                    all->second.ptr(), all->training ? Py_True : Py_False, all->parameters.ptr(),
-                    all->running.ptr(), all->maps.ptr(), all->layouts.ptr(), all->packed.ptr()))
+    return made(PyTuple_Pack(11, all->name.ptr(), all->rows.ptr(), all->plans.ptr(),
+                             all->first.ptr(), all->second.ptr(),
+                             all->training ? Py_True : Py_False, all->parameters.ptr(),
+                             all->running.ptr(), all->maps.ptr(), all->layouts.ptr(),
+                             all->is_frozen ? Py_True : Py_False))
         .release()
         .ptr();
   });
@@ -184,22 +182,21 @@ nb::object in_type(const nb::object& tensor, PyObject* dtype) {
   return made(nb::detail::vectorcall_method(to, arguments, 2, nullptr));
 }
 
-/// The weights of frozen layers that a `Code` keeps, where they were kept for these layers and
-/// these numbers; nothing where Python has to make them.
+/// The weights that a `Code` keeps of frozen layers, where they were made for what these keep
+/// packed, for the type of the features and the stream; nothing where Python has to make them.
 nb::object kept_weights(PyObject* code, const Made& all, PyObject* features, PyObject* numerics) {
   static PyObject* const weights = recorder::word("weights");
   const nb::object kept = made(PyObject_GetAttr(code, weights));
   if (!PyTuple_Check(kept.ptr())) return {};
   const auto part = [&](Py_ssize_t at) { return PyTuple_GetItem(kept.ptr(), at); };
-  const nb::object now = call(parts().kept_for, {features, numerics});
-  if (!is_equal(part(kKeptPacked), all.packed.ptr()) || !is_equal(part(kKeptFor), now.ptr()))
-    return {};
-  return nb::borrow(part(kKeptMade));
+  const nb::object now = call(parts().made_for, {features, numerics});
+  if (!is_equal(part(kPacked), all.packed.ptr()) || !is_equal(part(kMadeFor), now.ptr())) return {};
+  return nb::borrow(part(kMade));
 }
 
 /// Computes links that are one chain, called under the switches of now, in evaluation, of which
-/// there is a `Code` with the weights that it keeps, where all layers are frozen, as most are;
-/// false where Python has to look closer. The value is the last link's.
+/// there is a `Code`, and where all layers are frozen, weights that it keeps; false where Python
+/// has to look closer, which is seldom. The value is the last link's.
 bool infer_chain(nb::handle list) {
   const std::vector<Link*> links = links_in(list.ptr());
   Link& last = *links.back();
@@ -209,14 +206,16 @@ bool infer_chain(nb::handle list) {
   const Words& word = words();
   const nb::object habit = made(PyObject_GetAttr(links.front()->layout, word.habit));
   const std::optional<Made> all = made_of(links);
-  if (!all || all->training || !all->has_layouts || Py_TYPE(habit.ptr()) != Habit::type)
+  if (!all || all->training || !(all->has_layouts || all->is_frozen) ||
+      Py_TYPE(habit.ptr()) != Habit::type)
     return false;
-  PyObject* const code =
+  PyObject* const known =
       PyDict_GetItemWithError(reinterpret_cast<Habit*>(habit.ptr())->codes, all->name.ptr());
-  if (code == nullptr && PyErr_Occurred() != nullptr) throw nb::python_error();
-  if (code == nullptr || wants_gradient(*all)) return false;
+  if (known == nullptr && PyErr_Occurred() != nullptr) throw nb::python_error();
+  if (known == nullptr || wants_gradient(*all)) return false;
+  const nb::object code = nb::borrow(known);   // what Python runs below may take it from the codes
   static PyObject* const chain = recorder::word("c");
-  const nb::object compiled = made(PyObject_GetAttr(code, chain));
+  const nb::object compiled = made(PyObject_GetAttr(code.ptr(), chain));
   PyObject* const dtype = last.switches.autocast;
   const nb::object features = in_type(all->first, dtype);
   const nb::object numerics = call(parts().numerics, {features.ptr()});
@@ -235,7 +234,7 @@ bool infer_chain(nb::handle list) {
   if (all->is_frozen) {
     // Who records a graph has to hear of each use of what is kept.
     if (PyList_Size(parts().readers) > 0) return false;
-    const nb::object weights = kept_weights(code, *all, features.ptr(), numerics.ptr());
+    const nb::object weights = kept_weights(code.ptr(), *all, features.ptr(), numerics.ptr());
     if (!weights.is_valid()) return false;
     value = infer_kept(given, weights);
   } else {
@@ -278,8 +277,8 @@ void bind_chains(nb::module_& module) {
   static PyMethodDef functions[] = {
       {"chain_of", &chain_of, METH_O,
        "chain_of(links, /)\n--\n\n(name, rows, plans, first, second, training, parameters, "
-       "running, maps, "
-       "layouts) of a chain of these, whose inputs were computed; None where only some of the "
+       "running, maps, layouts, whether all are frozen and in evaluation) of a chain of these, "
+       "whose inputs were computed; None where only some of the "
        "norms are in training, or a link takes three values that are not made here."},
       {"is_as_called", &is_as_called, METH_O,
        "Whether PyTorch's switches are those under which a link was called, and nothing watches "

@@ -69,7 +69,7 @@ void connect(const nanobind::dict& given) {
       PUMICE_PART(replace_feature),
       PUMICE_PART(shorten),
       PUMICE_PART(numerics),
-      PUMICE_PART(kept_for),
+      PUMICE_PART(made_for),
       PUMICE_PART(readers),
       PUMICE_PART(look_up)};
 #undef PUMICE_PART

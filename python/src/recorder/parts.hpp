@@ -59,7 +59,7 @@ struct Parts {
   PyObject* watch = nullptr;       // (): gives the outermost module its hooks
   PyObject* depth_of = nullptr;    // (frame): how far above the caller it is, or None
   PyObject* numerics = nullptr;    // (features): (deterministic, tf32)
-  PyObject* kept_for = nullptr;    // (features, numerics): what weights are kept for
+  PyObject* made_for = nullptr;    // (features, numerics): what weights are made for
   PyObject* readers = nullptr;     // list of those that hear of each use of what is kept
   PyObject* shorten = nullptr;     // (): looks for the module that has just called
   PyObject* settle = nullptr;      // ()

@@ -6,6 +6,7 @@ import pytest
 import torch
 from conftest import random_sites
 
+import pumice
 import pumice.compat.spconv as spconv
 
 
@@ -102,6 +103,45 @@ def test_inverse_of_a_pooling(device: torch.device) -> None:
     y = spconv.SparseMaxPool3d(2, 2, indice_key="p").to(device)(x)
     up = spconv.SparseInverseConv3d(4, 6, 2, "p").to(device)
     assert up(y).indices is x.indices
+
+
+def test_coordinates_of_an_output_belong_to_their_owner(device: torch.device) -> None:
+    """What is written into them changes neither the sites nor what the sites say, and is seen by the next layer."""
+    x = tensor(device)
+    down = spconv.SparseConv3d(4, 4, 2, 2, indice_key="d").to(device)
+    y = down(x)
+    expected, coords = y.indices.clone(), y.coords
+    y.indices.zero_()
+    assert torch.equal(coords.indices, expected) and torch.equal(coords.sites.coordinates(), expected)
+    assert torch.equal(y.find_indice_pair("d").out_coords.indices, expected)
+    assert not y.stands_on(coords)
+    assert torch.equal(down(x).indices, expected)
+    coords.indices.zero_()
+    with pytest.raises(pumice.UserError, match="indices were written into"):
+        _ = coords.sites
+    assert torch.equal(down(x).indices, expected)
+
+
+def test_coordinates_are_ordinary_tensors_whoever_reads_them_first(device: torch.device) -> None:
+    x = tensor(device)
+    y = spconv.SparseConv3d(4, 4, 2, 2).to(device)(x)
+    with torch.inference_mode():
+        assert len(y.coords.indices) == len(y.indices)
+    assert not y.coords.indices.is_inference()
+
+    class Own(torch.Tensor):
+        pass
+
+    z = spconv.SparseConv3d(4, 4, 2, 2).to(device)(
+        spconv.SparseConvTensor(x.features, x.indices.as_subclass(Own), x.spatial_shape, x.batch_size)
+    )
+    assert type(z.indices) is torch.Tensor and torch.equal(z.indices, y.indices)
+
+
+def test_numbers_of_a_window(device: torch.device) -> None:
+    layer = spconv.SparseConv3d(4, 4, [3, 2, 1], [2, 1, 3], [1, 0, 0], [2, 1, 1], indice_key="d")
+    data = layer.to(device)(tensor(device)).find_indice_pair("d")
+    assert (data.ksize, data.stride, data.padding, data.dilation) == ([3, 2, 1], [2, 1, 3], [1, 0, 0], [2, 1, 1])
 
 
 def test_pairs_can_be_read(device: torch.device) -> None:

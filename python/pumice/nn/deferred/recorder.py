@@ -9,7 +9,7 @@ from torch.autograd import forward_ad
 
 from ... import _C
 from ...ops import modes
-from ..chain import hooks_on_saved, kept_for
+from ..chain import hooks_on_saved, made_for
 from ..kept import readers
 from . import asks, consumers, region, running, switch, tensors  # noqa: F401  (consumers adds what it asks)
 from .held import read
@@ -92,7 +92,7 @@ def _connect() -> None:
         "settle": region.settle,
         "shorten": shorten,
         "numerics": modes.of,
-        "kept_for": kept_for,
+        "made_for": made_for,
         "readers": readers,
     })  # fmt: skip
 

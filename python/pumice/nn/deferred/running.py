@@ -153,6 +153,9 @@ def _run(links: list[Link]) -> None:
 
 
 def _compute_all(links: list[Link]) -> None:
+    for link in links:
+        if link.norm is not None and link.norm[4] and link.layout.frozen:
+            link.layout.freeze()  # kernels move the running statistics, of which PyTorch counts no version
     out = links[-1]
     value = None if _is_alone(out) else _chain(links)
     value = out.value = _one_by_one(links) if value is None else value
@@ -214,24 +217,24 @@ def _chain(links: list[Link]) -> Tensor | None:
     made = _C.chain_of(links)
     if made is None:
         return None
-    name, rows, plans, first, second, training, of_layers, running, maps, layouts, packed = made
+    name, rows, plans, first, second, training, learned, running, maps, layouts, is_frozen = made
     codes = links[0].layout.habit.codes
     code = codes.get(name)
     if code is None:
         while len(codes) >= _MOST_CODES:
             del codes[next(iter(codes))]
         code = codes[name] = Code(list(rows), plans)
-    start = code.begin(first, second, of_layers, running, training)
+    start = code.begin(first, second, learned, running, training)
     if start is None:
         return None
-    kept = list(packed)
-    if None in layouts:  # of weights whose axes are not all that differs
-        parameters = list(of_layers)
-        for at, link in enumerate(links):
-            if layouts[at] is None:
-                parameters[3 * at], kept[at] = link.layout.operands(link.parameter, link.training)
-        of_layers = tuple(parameters)
-    return code.run(start, maps, of_layers, running, kept, layouts)
+    kept: list[Any] = [None] * len(links)
+    if is_frozen:
+        layouts = (None,) * len(links)
+    parameters = list(learned)
+    for at, link in enumerate(links):
+        if layouts[at] is None:  # a frozen layer keeps its weight turned; of others more than axes may differ
+            parameters[3 * at], kept[at] = link.layout.operands(link.parameter, link.training)
+    return code.run(start, maps, tuple(parameters), running, kept, layouts, learned)
 
 
 _CHANGED = {
