@@ -72,10 +72,14 @@ PyObject* waiting_features(PyObject* input) {
   const bool is_deferred_one = is_deferred(features);
   if (!is_deferred_one && reinterpret_cast<PyObject*>(Py_TYPE(features)) != parts().Tensor)
     return nullptr;
-  const bool is_cuda = is_deferred_one
-                           ? ticket_of(features).link->is_cuda
-                           : made(PyObject_GetAttr(features, word.is_cuda)).ptr() == Py_True;
-  return is_unwatched(is_cuda) && is_open() ? features : nullptr;
+  nb::object gpu;
+  if (is_deferred_one) {
+    const Link& link = *ticket_of(features).link;
+    if (link.is_cuda) gpu = borrowed(link.device);
+  } else {
+    gpu = gpu_of(features);
+  }
+  return is_unwatched(gpu.ptr()) && is_open() ? features : nullptr;
 }
 
 /// Whether the features have the channels and the type that the layer takes.

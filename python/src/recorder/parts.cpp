@@ -44,7 +44,6 @@ void connect(const nanobind::dict& given) {
       PUMICE_PART(tracing),
       PUMICE_PART(hooks_on_saved),
       PUMICE_PART(is_compiling),
-      PUMICE_PART(is_capturing),
       PUMICE_PART(raw_stream),
       PUMICE_PART(compiler),
       PUMICE_PART(forward_ad),

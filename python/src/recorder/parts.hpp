@@ -38,7 +38,6 @@ struct Parts {
   PyObject* tracing = nullptr;
   PyObject* hooks_on_saved = nullptr;   // (True); None where PyTorch has no such function
   PyObject* is_compiling = nullptr;
-  PyObject* is_capturing = nullptr;   // None without CUDA
   PyObject* raw_stream = nullptr;     // (device index); None without CUDA
   PyObject* compiler = nullptr;       // names of torch.compiler
   PyObject* forward_ad = nullptr;     // names of the module of forward-mode differentiation

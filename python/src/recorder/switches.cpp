@@ -1,6 +1,8 @@
 // Asks PyTorch, 30 to 40 ns a question.
 #include "switches.hpp"
 
+#include <pumice/core/stream.hpp>
+
 #include "parts.hpp"
 #include "words.hpp"
 
@@ -42,6 +44,16 @@ long long stream_on(PyObject* device) {
   return number_of(parts().raw_stream, {index.ptr()});
 }
 
+/// Whether the current stream of a GPU is being recorded. PyTorch's own question looks for the
+/// current device twice, and asks about the null stream too, which is never recorded.
+bool is_recorded_on(PyObject* gpu) {
+  if (is_none(parts().raw_stream)) return false;   // a test's device
+  const nb::object index = made(PyObject_GetAttr(gpu, words().index));
+  const auto native = static_cast<std::uintptr_t>(stream_on(gpu));
+  return is_capturing({{DeviceKind::cuda, static_cast<int>(PyLong_AsLong(index.ptr()))},
+                       reinterpret_cast<void*>(native)});
+}
+
 }   // namespace
 
 Mode mode_now(bool is_cuda, PyObject* device, PyObject* dtype) {
@@ -77,7 +89,13 @@ bool has_hooks_on_saved() {
   return !is_none(hooks) && is_given(hooks, {yes});
 }
 
-bool is_unwatched(bool is_cuda) {
+nb::object gpu_of(PyObject* tensor) {
+  const Words& names = words();
+  if (made(PyObject_GetAttr(tensor, names.is_cuda)).ptr() != Py_True) return {};
+  return made(PyObject_GetAttr(tensor, names.device));
+}
+
+bool is_unwatched(PyObject* gpu) {
   const Parts& all = parts();
   if (compiles() || says_yes(all.transforms) || number_of(all.dispatch_modes) > 0 ||
       is_given(all.tracing) || has_global_hooks())
@@ -85,8 +103,7 @@ bool is_unwatched(bool is_cuda) {
   PyObject* level = item(all.forward_ad, words().current_level);
   if (level != nullptr && PyLong_AsLong(level) >= 0) return false;
   if (has_hooks_on_saved()) return false;
-  return !is_cuda || is_none(all.is_capturing) || item(all.defers, words().in_graphs) == Py_True ||
-         !says_yes(all.is_capturing);
+  return gpu == nullptr || item(all.defers, words().in_graphs) == Py_True || !is_recorded_on(gpu);
 }
 
 bool is_unwatched_operation() {

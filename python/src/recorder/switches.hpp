@@ -27,10 +27,12 @@ bool learns_now();
 /// torch.utils.checkpoint runs.
 bool has_hooks_on_saved();
 
+/// The device of a tensor that is on a GPU, else null.
+nb::object gpu_of(PyObject* tensor);
 /// Whether nothing in PyTorch watches what a layer does at its call: a graph or transform that is
 /// being made, modes, hooks on all modules or on saved tensors, a CUDA graph that is being
-/// recorded.
-bool is_unwatched(bool is_cuda);
+/// recorded from the current stream of `gpu`, which is null on the CPU.
+bool is_unwatched(PyObject* gpu);
 /// The same for an operation that is added to a link, which was made unwatched; also that no mode
 /// of functions is active, which handle_torch_function would ask.
 bool is_unwatched_operation();

@@ -15,8 +15,7 @@ PyObject* can_wait(PyObject*, PyObject* features) {
     if (item(all.defers, words().defers) != Py_True ||
         (kind != all.Tensor && kind != all.Deferred && kind != all.Observed))
       return given(Py_False);
-    const bool is_cuda = made(PyObject_GetAttr(features, words().is_cuda)).ptr() == Py_True;
-    return given(is_unwatched(is_cuda) && is_open() ? Py_True : Py_False);
+    return given(is_unwatched(gpu_of(features).ptr()) && is_open() ? Py_True : Py_False);
   });
 }
 

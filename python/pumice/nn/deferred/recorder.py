@@ -67,7 +67,6 @@ def _connect() -> None:
         "tracing": torch._C._get_tracing_state,
         "hooks_on_saved": hooks_on_saved,
         "is_compiling": torch.compiler.is_compiling,
-        "is_capturing": torch._C._cuda_isCurrentStreamCapturing if cuda else None,
         "raw_stream": torch._C._cuda_getCurrentRawStream if cuda else None,
         "compiler": vars(torch.compiler),
         "forward_ad": vars(forward_ad),
