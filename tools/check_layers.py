@@ -21,6 +21,7 @@ Warnings:
     line of its first comment begins "Covers", naming what it does test
 """
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -56,7 +57,7 @@ class Tree:
         self.root = root
         self.errors = []
         self.warnings = []
-        self.files = sorted(p for p in root.rglob("*") if p.is_file() and self.is_ours(p))
+        self.files = sorted(self.files_of(root))
         listing = (root / "CMakeLists.txt").read_text(encoding="utf-8")
         self.stages = STAGE.findall(listing) + ["cli"]
         self.includes = {}   # file -> [(line, target file or None, name, is_quoted)]
@@ -64,10 +65,16 @@ class Tree:
             if path.suffix in CODE:
                 self.includes[path] = list(self.includes_of(path))
 
-    def is_ours(self, path):
-        parts = path.relative_to(self.root).parts
-        hidden = any(p.startswith(".") for p in parts[:-1]) and parts[0] != ".ci"
-        return not hidden and not SKIPPED.intersection(parts)
+    def files_of(self, root):
+        for folder, folders, files in os.walk(root):
+            folder = Path(folder)
+            folders[:] = [name for name in folders if self.is_ours(folder / name)]
+            yield from (folder / name for name in files if name not in SKIPPED and (folder / name).is_file())
+
+    def is_ours(self, folder):
+        """No build folder, and no virtual environment, in which the README has users install the package."""
+        hidden = folder.name.startswith(".") and folder != self.root / ".ci"
+        return not hidden and folder.name not in SKIPPED and not (folder / "pyvenv.cfg").exists()
 
     def name(self, path):
         return path.relative_to(self.root).as_posix()

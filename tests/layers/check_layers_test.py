@@ -214,6 +214,11 @@ class CheckLayers(unittest.TestCase):
         code, text = run({"tests/device/other_test.cpp": "// Stories.\n"})
         self.assertIn("1 warnings", text)
 
+    def test_a_virtual_environment_is_not_ours(self):
+        files = {"venv/lib/numpy/numpy.h": '#include "nowhere.hpp"\n', "venv/lib/long.py": "a = 1\n" * 601}
+        self.assertEqual(run({**files, "venv/pyvenv.cfg": "home = /usr/bin\n"})[0], 0)
+        self.assertEqual(run(files)[0], 1)
+
     def test_a_test_of_no_stage_is_an_error(self):
         self.expect_error({"tests/misc/a_test.cpp": ""}, "mirrors no stage")
 
