@@ -38,7 +38,7 @@ std::vector<KernelCode> kernels_of(std::string_view ptx) {
     std::string_view line = trimmed(ptx.substr(0, end));
     ptx.remove_prefix(std::min(end + 1, ptx.size()));
     if (const auto at = line.find(".entry "); at != std::string_view::npos) {
-      kernels.push_back({.name = std::string(line.substr(at + 7, line.find('(') - at - 7))});
+      kernels.emplace_back().name = line.substr(at + 7, line.find('(') - at - 7);
       in_body = false;
       continue;
     }
