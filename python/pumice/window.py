@@ -46,14 +46,17 @@ class Window:
     @classmethod
     def of(cls, numbers: Sequence[int]) -> Window:
         """The window with these `numbers`."""
-        axes = numbers[0]
-        size, stride, padding, dilation = (numbers[2 + i * axes : 2 + (i + 1) * axes] for i in range(4))
-        return cls(size, stride, padding, dilation, bool(numbers[1]), numbers[2 + 4 * axes :])
+        size, stride, padding, dilation = _parts(numbers)
+        return cls(size, stride, padding, dilation, bool(numbers[1]), numbers[2 + 4 * numbers[0] :])
+
+    @property
+    def parts(self) -> list[list[int]]:
+        """Size, stride, padding and dilation, each with a number for each axis."""
+        return _parts(self.numbers)
 
     @property
     def stride(self) -> list[int]:
-        axes = self.numbers[0]
-        return self.numbers[2 + axes : 2 + 2 * axes]
+        return self.parts[1]
 
     def strided_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
         """The grid that a strided convolution over one of `shape` makes."""
@@ -73,8 +76,7 @@ class Window:
 
     def _axes(self) -> list[tuple[int, ...]]:
         """(size, stride, padding, dilation) of each axis."""
-        axes = self.numbers[0]
-        return list(zip(*[self.numbers[2 + i * axes : 2 + (i + 1) * axes] for i in range(4)]))
+        return list(zip(*self.parts))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Window) and self.numbers == other.numbers
@@ -87,6 +89,11 @@ class Window:
 
     def __repr__(self) -> str:
         return repr(self.c)
+
+
+def _parts(numbers: Sequence[int]) -> list[Any]:
+    axes = numbers[0]
+    return [numbers[2 + i * axes : 2 + (i + 1) * axes] for i in range(4)]
 
 
 def _rebuild(numbers: Sequence[int]) -> Window:

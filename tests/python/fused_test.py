@@ -250,6 +250,25 @@ def test_statistics_of_a_frozen_network_that_moved_in_training(device: torch.dev
         assert not torch.allclose(after, before)
 
 
+def test_statistics_that_moved_where_layers_run_in_another_container(device: torch.device) -> None:
+    dtype = working_type(device)
+    first, second = (
+        nn.Sequential(nn.SubMConv3d(8, 8, 3, bias=False), nn.BatchNorm(8)).to(device, dtype) for _ in range(2)
+    )
+    whole = nn.freeze(nn.Sequential(*first, *second).eval())
+    alone = nn.Sequential(*first, nn.ReLU())
+    x = random_tensor(channels=8, device=device, dtype=dtype).detach()
+    with torch.no_grad():
+        for _ in range(2):
+            alone(x)
+    whole.train()
+    for _ in range(3):
+        whole(x)
+    whole.eval()
+    with torch.no_grad():
+        close(alone(x).features, apart(alone, x).features, sums=8 * 27)
+
+
 def test_what_is_recorded_is_not_kept(
     device: torch.device, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -86,8 +86,6 @@ class Code:
     ) -> tuple[Tensor, Tensor | None, bool] | None:
         """The two values that are given, in the type to compute in, and whether a gradient is wanted; None
         where the layers have to run one by one."""
-        if training:
-            self.weights = None  # kernels move the running statistics, of which PyTorch counts no version
         learns = modes.wants_gradient(features, added, *parameters, *running)
         if learns is not training:
             return None
@@ -199,6 +197,9 @@ class Chain:
         if gathered is None:
             return None
         parameters, running, training = gathered
+        if training:
+            for link in self.links:
+                link.convolution._kept.norm_trains()
         added = None if other is None else other.features
         given = self.code.begin(features, added, parameters, running, training)
         if given is None:

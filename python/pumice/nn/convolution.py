@@ -174,7 +174,7 @@ class Convolution(torch.nn.Module):
     def dense_weight(self) -> Tensor:
         """The weight as torch.nn.ConvNd has it: [out, in / groups, size…]."""
         axes = self.window.numbers[0]
-        size = self.window.numbers[2 : 2 + axes]
+        size = self.window.parts[0]
         shaped = self.weight.reshape(*size, *self.weight.shape[1:])
         return shaped.permute(axes + 1, axes, *range(axes))
 

@@ -60,7 +60,7 @@ class Step:
             raise _C.UserError("like: the first module is no convolution: leave it out")
         if layer is not None and norm is not None:
             if norm.training:
-                self.folded = None  # kernels move the running statistics, of which PyTorch counts no version
+                layer._kept.norm_trains()
             elif norm.running_mean is not None:
                 result = self._fused(x, other, relu, like)
                 if result is not None:

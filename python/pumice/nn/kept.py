@@ -28,6 +28,12 @@ class Kept:
         self.frozen = True
         self.packed = _C.PackedWeights()
 
+    def norm_trains(self) -> None:
+        """Tells a layer that the norm behind it runs in training: kernels move its statistics, of which PyTorch counts
+        no version, and all that is made of a frozen layer and its norm goes by what the layer has packed."""
+        if self.frozen:
+            self.packed = _C.PackedWeights()
+
     def of(self, training: bool) -> _C.PackedWeights | None:
         """The packed weights of a frozen layer in evaluation; None where they may change."""
         return None if training or not self.frozen else self.packed

@@ -154,8 +154,8 @@ def _run(links: list[Link]) -> None:
 
 def _compute_all(links: list[Link]) -> None:
     for link in links:
-        if link.norm is not None and link.norm[4] and link.layout.frozen:
-            link.layout.freeze()  # kernels move the running statistics, of which PyTorch counts no version
+        if link.norm is not None and link.norm[4]:
+            link.layout.norm_trains()
     out = links[-1]
     value = None if _is_alone(out) else _chain(links)
     value = out.value = _one_by_one(links) if value is None else value

@@ -52,26 +52,22 @@ class IndiceData:
     @property
     def ksize(self) -> list[int]:
         """Offsets along each axis."""
-        return self._of_window(0)
+        return self.window.parts[0]
 
     @property
     def stride(self) -> list[int]:
         """Cells from one output to the next, of each axis."""
-        return self._of_window(1)
+        return self.window.parts[1]
 
     @property
     def padding(self) -> list[int]:
         """Cells before the grid, of each axis."""
-        return self._of_window(2)
+        return self.window.parts[2]
 
     @property
     def dilation(self) -> list[int]:
         """Cells from one offset to the next, of each axis."""
-        return self._of_window(3)
-
-    def _of_window(self, which: int) -> list[int]:
-        axes = self.window.numbers[0]
-        return self.window.numbers[2 + which * axes : 2 + (which + 1) * axes]
+        return self.window.parts[3]
 
     def in_indices(self) -> Tensor:
         """The input's own tensor, or a copy as it was if somebody has changed it since."""
@@ -108,10 +104,7 @@ class IndiceData:
 
 def _pairs(fine: Tensor, coarse: Tensor, window: Window) -> tuple[Tensor, Tensor]:
     """in = out · stride - padding + offset · dilation, looked up in a sorted list of keys."""
-    axes = window.numbers[0]
-    _, stride, padding, dilation = (
-        fine.new_tensor(window.numbers[2 + i * axes : 2 + (i + 1) * axes]) for i in range(4)
-    )
+    _, stride, padding, dilation = (fine.new_tensor(part) for part in window.parts)
     offsets = fine.new_tensor(window.c.offsets())
     pairs = torch.full((2, len(offsets), len(fine)), -1, dtype=torch.int32, device=fine.device)
     numbers = torch.zeros(len(offsets), dtype=torch.int32, device=fine.device)
