@@ -1,4 +1,4 @@
-// Chains in evaluation on a device, where kernels read two values and a shortcut beside their
+// Chains on a device, where kernels read two values, and in evaluation a shortcut, beside their
 // input: what runs, and that numbers stay those of link by link.
 // Covers chain/fusions and chain/structure.
 #include "nn/chain/fusions.hpp"
@@ -57,6 +57,24 @@ Pass infer(const ChainProblem& problem, const Chain& chain, const CaseTypes& typ
     if (one.plan->fuses_inputs) ++pass.ran.of_several;
   }
   return pass;
+}
+
+/// The same of a forward pass in training, the second one with these sites.
+Ran train(const ChainProblem& problem, const Chain& chain, const CaseTypes& types,
+          StreamView stream) {
+  OnStream there(problem, types, stream);
+  const std::vector<LinkParameters> parameters = there.parameters();
+  chain.train(there.input(), parameters, there.running());
+  PlanRecord record;
+  WatchedLaunches watched;
+  chain.train(there.input(), parameters, there.running());
+  Ran ran;
+  ran.launches = watched.take().size();
+  for (const RanPlan& one : record.take()) {
+    ++ran.products;
+    if (one.plan->fuses_inputs) ++ran.of_several;
+  }
+  return ran;
 }
 
 /// Each link by itself, with the plan that the rules choose for it alone.
@@ -136,6 +154,30 @@ TEST(ChainFusionsGpu, read_apart_what_is_of_whole_pieces) {
   EXPECT_EQ(ran(DType::f16), (Ran{.products = 2, .of_several = 1, .launches = 3}));
 }
 
+/// Shortcuts have norms of their own in training, so that all links run.
+TEST(ChainFusionsGpu, in_training_read_two_values_where_they_lie) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);
+  const ChainProblem problem(kOfMade, rows_here());
+  const CaseTypes halves{DType::f16, DType::f32, DType::f32};
+  const Ran fused = train(problem, problem.chain(), halves, stream);
+  const Ran apart = train(problem, link_by_link(problem, halves, stream), halves, stream);
+  EXPECT_EQ(fused.products, 5u);
+  EXPECT_EQ(fused.of_several, 2u);
+  EXPECT_EQ(apart.products, 5u);
+  EXPECT_EQ(apart.of_several, 0u);
+  EXPECT_EQ(fused.launches + 1, apart.launches) << "they are brought together once";
+}
+
+TEST(ChainFusionsGpu, in_training_bring_together_what_is_of_half_pieces) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);
+  const ChainProblem problem(kOfTensors, rows_here());
+  const Ran ran = train(problem, problem.chain(), {DType::f16, DType::f16, DType::f32}, stream);
+  EXPECT_EQ(ran.products, 3u);
+  EXPECT_EQ(ran.of_several, 0u);
+}
+
 TEST(ChainFusionsGpu, follow_the_plans_of_links) {
   PUMICE_NEEDS_GPU();
   const Stream stream(kGpu);
@@ -198,7 +240,7 @@ TEST(ChainFusions, are_none_on_the_cpu) {
   std::vector<ConstTensorView> weights;
   for (const CaseParameters& one : problem.parameters)
     weights.push_back(one.weight);
-  const Fusions fusions(chain, input, weights);
+  const Fusions fusions(chain, input, weights, Shortcuts::in_links_that_add_them);
   for (std::size_t i = 0; i < chain.size(); ++i) {
     EXPECT_FALSE(fusions.shortcut_of(i));
     EXPECT_FALSE(fusions.runs_in_another(i));

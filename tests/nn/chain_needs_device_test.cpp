@@ -75,7 +75,9 @@ struct Ahead {
 TEST(ChainNeedsGpu, are_the_cuts_that_a_training_step_uses) {
   PUMICE_NEEDS_GPU();
   const Stream stream(kGpu);
-  for (const ChainCase& one : cases_here()) {
+  std::vector<ChainCase> cases = cases_here();
+  cases.push_back(joined_cases()[3]);   // whose kernels read two values
+  for (const ChainCase& one : cases) {
     SCOPED_TRACE(one.name);
     const ChainProblem problem(one, on_emulator() ? 33 : 2000);
     const Chain chain = problem.chain();
@@ -88,9 +90,11 @@ TEST(ChainNeedsGpu, are_the_cuts_that_a_training_step_uses) {
 
     Ahead ahead(problem, chain, stream);
     EXPECT_EQ(has_all(ahead.input, asked, true), !cuts_anything(one));
+    const Fusions fusions(chain, ahead.input, ahead.learned.weights(), Shortcuts::by_themselves);
+    std::vector<PackedWeights> packed(chain.size());
     ChainNeeds needs(chain, ahead.input, ahead.learned.weights());
     for (std::size_t i = 0; i < chain.size(); ++i) {
-      needs.forward(i);
+      needs.forward(i, fusions, {}, packed);
       needs.input_gradient(i);
       needs.weight_gradient(i);
     }

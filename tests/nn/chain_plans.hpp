@@ -115,8 +115,8 @@ inline void check_training_with(const ChainProblem& problem, const std::vector<L
     ASSERT_EQ(ran.size(), 2 * links);
     for (std::size_t i = 0; i < links; ++i) {
       const std::size_t from_last = 2 * (links - 1 - i);
-      expect_ran(ran, from_last, Direction::input_gradient, plans[i].input_gradient);
-      expect_ran(ran, from_last + 1, Direction::weight_gradient, plans[i].weight_gradient);
+      expect_ran(ran, from_last, Direction::weight_gradient, plans[i].weight_gradient);
+      expect_ran(ran, from_last + 1, Direction::input_gradient, plans[i].input_gradient);
     }
     expect_close(got.output, output, how.of_values, "output");
     expect_close(gradients.features, wanted.features, how.of_gradients, "features");

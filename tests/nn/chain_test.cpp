@@ -2,9 +2,12 @@
 #include <pumice/nn/chain.hpp>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include <gtest/gtest.h>
+
+#include <pumice/core/allocator.hpp>
 
 #include "nn/chain_case.hpp"
 #include "support/message_of.hpp"
@@ -190,6 +193,33 @@ TEST(Chain, ResultsAreMadeWhereTheyGoAndNothingElseIs) {
     const Tensor output = chain.infer(here.input(), weights, inference);
     ASSERT_EQ(inference.made.size(), 1u);
     EXPECT_TRUE(inference.holds(output));
+  }
+}
+
+TEST(Chain, KeepsNoTwoValuesSideBySide) {
+  for (const ChainCase& one : joined_cases()) {
+    SCOPED_TRACE(one.name);
+    const ChainProblem problem(one, 1000);
+    OnStream here(problem, {}, {});
+    Chain chain = problem.chain();
+    const auto parameters = here.parameters();
+    const std::int64_t before = cpu_memory_use().current_bytes;
+    const ChainTrained got = chain.train(here.input(), parameters, here.running());
+    const std::int64_t kept = cpu_memory_use().current_bytes - before;
+    std::int64_t convolved_and_normalized = 0;
+    std::int64_t smallest = std::numeric_limits<std::int64_t>::max();   // of two side by side
+    for (std::size_t i = 0; i < one.links.size(); ++i) {
+      const auto bytes_of_rows = [](std::int64_t rows, std::int64_t channels) {
+        return rows * channels * static_cast<std::int64_t>(sizeof(double));
+      };
+      const KernelMapView& map = here.views[i];
+      convolved_and_normalized += 2 * bytes_of_rows(map.out_rows, one.links[i].channels);
+      if (one.links[i].second)
+        smallest =
+            std::min(smallest, bytes_of_rows(map.in_rows, problem.parameters[i].weight.extent(1)));
+    }
+    EXPECT_GE(kept, convolved_and_normalized);
+    EXPECT_LT(kept, convolved_and_normalized + smallest);
   }
 }
 

@@ -91,7 +91,8 @@ struct Pass {
   /// The gradient of what the convolution took.
   void through_convolution(std::size_t i, const ChainLink& link, const Tensor& of_convolved,
                            PackedWeights* packed, bool ends_there);
-  void through_weight(std::size_t i, const ChainLink& link, const Tensor& of_convolved);
+  void through_weight(std::size_t i, const ChainLink& link, const Tensor& of_convolved,
+                      bool ends_there);
   /// The gradient of a join, once it is whole, to its parts.
   void through_join(std::size_t i, std::size_t join);
 };
@@ -146,7 +147,9 @@ void Pass::through_join(std::size_t i, std::size_t join) {
     found.add(right, std::move(parts[1]), found.place_of(right, ends_there(right)));
 }
 
-void Pass::through_weight(std::size_t i, const ChainLink& link, const Tensor& of_convolved) {
+void Pass::through_weight(std::size_t i, const ChainLink& link, const Tensor& of_convolved,
+                          bool ends_there) {
+  values.join_for(i, input.maps[i]);
   ConvolutionOptions options = options_of(input);
   options.plan = link.plans.weight_gradient.get();
   const bool has_room = rooms.of(i, 0).defined();
@@ -157,6 +160,8 @@ void Pass::through_weight(std::size_t i, const ChainLink& link, const Tensor& of
                                   options, goes_back ? Place() : room_or(i, 0, true));
   if (goes_back) gradient = learned.given_back(i, gradient, places.parameters);
   keep(i, 0, std::move(gradient));
+  const std::size_t source = structure.sources[i];
+  if (structure.is_join(source) && ends_there) values.drop(source);
 }
 
 }   // namespace
@@ -187,7 +192,6 @@ ChainGradients Chain::gradients(const ChainBackward& backward, const ChainInput&
   pass.result.parameters.resize(kLinkParameters * size());
   for (std::size_t i = 0; i < size(); ++i)
     pass.values.set(i, record.links[i].normalized.output);
-  pass.values.set_joins(record.joins);
   ChainNeeds needs(*this, input, learned.weights());
   for (std::size_t i = 0; i < size(); ++i) {   // train had pairs cut for the gradients of weights
     if (pass.found.wanted(structure_->sources[i])) needs.input_gradient(i, at(packed, i));
@@ -201,8 +205,8 @@ ChainGradients Chain::gradients(const ChainBackward& backward, const ChainInput&
         link.residual && (*link.residual == link.input || link.residual == link.second);
     const Tensor of_convolved =
         pass.through_norm(i, link, link.residual && !is_convolved && begins_at(*link.residual));
+    pass.through_weight(i, link, of_convolved, begins_at(source));
     pass.through_convolution(i, link, of_convolved, at(packed, i), begins_at(source));
-    pass.through_weight(i, link, of_convolved);
     if (structure_->is_join(source) && begins_at(source)) pass.through_join(i, source);
   }
   pass.rooms.finish(pass.result);

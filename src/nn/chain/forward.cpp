@@ -3,6 +3,7 @@
 
 #include <pumice/core/error.hpp>
 
+#include "nn/chain/fusions.hpp"
 #include "nn/chain/learned.hpp"
 #include "nn/chain/link_weight.hpp"
 #include "nn/chain/needs.hpp"
@@ -21,8 +22,9 @@ ChainTrained Chain::train(const ChainInput& input, std::span<const LinkParameter
   record->links.reserve(size());
   std::vector<PackedWeights> packed(is_on_device(input) ? size() : 0);
   ChainNeeds needs(*this, input, learned.weights());
+  const Fusions fusions(*this, input, learned.weights(), Shortcuts::by_themselves);
   for (std::size_t i = 0; i < size(); ++i) {
-    needs.forward(i, at(packed, i));
+    needs.forward(i, fusions, {}, packed);
     needs.weight_gradient(i);
     if (source_learns(input, links_[i])) needs.input_gradient(i);
   }
@@ -31,8 +33,9 @@ ChainTrained Chain::train(const ChainInput& input, std::span<const LinkParameter
   ConvolutionOptions options = options_of(input);
   for (std::size_t i = 0; i < size(); ++i) {
     const ChainLink& link = links_[i];
-    values.join_for(i, input.maps[i]);
-    const ConstTensorView x = values[structure_->sources[i]];
+    if (!fusions.is_apart(structure_->sources[i])) values.join_for(i, input.maps[i]);
+    fusions.set_inputs(options, i, {}, values);
+    const ConstTensorView x = fusions.features_of(i, values);
     options.plan = link.plans.forward.get();
     const LinkWeight weight(learned.weight(i), options.plan, x.dtype(), at(packed, i));
     options.kept = weight.packed();
@@ -47,8 +50,10 @@ ChainTrained Chain::train(const ChainInput& input, std::span<const LinkParameter
         {.output = i + 1 == size() ? place : Place()});
     values.set(i, normalized.output);
     record->links.push_back({std::move(convolved), std::move(normalized)});
+    // Where it had to be made: the pass back makes it again, from parts that are kept anyway.
+    const std::size_t source = structure_->sources[i];
+    if (structure_->is_join(source) && structure_->last_use[source] == i) values.drop(source);
   }
-  record->joins = values.joins();
   return {std::exchange(record->links.back().normalized.output, {}), std::move(record)};
 }
 

@@ -11,11 +11,12 @@
 namespace pumice::nn {
 
 Fusions::Fusions(const Chain& chain, const ChainInput& input,
-                 std::span<const ConstTensorView> weights)
+                 std::span<const ConstTensorView> weights, Shortcuts shortcuts)
     : chain_(chain),
       structure_(chain.structure()),
       input_(input),
       weights_(weights),
+      where_(shortcuts),
       apart_(structure_.joins.size(), 0),
       shortcuts_(chain.size()),
       runs_in_another_(chain.size(), 0),
@@ -35,6 +36,7 @@ Fusions::Fusions(const Chain& chain, const ChainInput& input,
 }
 
 void Fusions::choose_shortcuts() {
+  if (where_ == Shortcuts::by_themselves) return;
   std::fill(runs_in_another_.begin(), runs_in_another_.end(), 0);
   for (std::size_t i = 0; i < chain_.size(); ++i) {
     const std::optional<std::size_t> shortcut = structure_.shortcuts[i];

@@ -1,4 +1,4 @@
-// What runs in one kernel with a link's convolution in evaluation.
+// What runs in one kernel with a link's convolution.
 #pragma once
 
 #include <cstddef>
@@ -13,17 +13,22 @@
 
 namespace pumice::nn {
 
+/// Where shortcuts run. Training needs the statistics of what they make.
+enum class Shortcuts { in_links_that_add_them, by_themselves };
+
 /// The rule for all of it. On a device, where a plan fuses inputs (`ConvolutionPlan::fuses_inputs`:
 /// implicit GEMM, rows of whole 16 bytes):
 ///  - two values that a convolution takes side by side are read where they lie, unless a link that
 ///    takes the same two cannot;
-///  - a shortcut (`ChainStructure::shortcuts`) of one offset, in which every row meets itself, is
-///    one more offset of the link that adds it, unless it has a plan of its own.
+///  - in evaluation a shortcut (`ChainStructure::shortcuts`) of one offset, in which every row
+///  meets
+///    itself, is one more offset of the link that adds it, unless it has a plan of its own.
 /// All else runs link by link, and the two values are brought together before.
 class Fusions {
  public:
   /// `weights` [K, C_in, C_out], one of each link; all that is given outlives this.
-  Fusions(const Chain& chain, const ChainInput& input, std::span<const ConstTensorView> weights);
+  Fusions(const Chain& chain, const ChainInput& input, std::span<const ConstTensorView> weights,
+          Shortcuts shortcuts);
 
   /// Which link runs in link `link`.
   std::optional<std::size_t> shortcut_of(std::size_t link) const { return shortcuts_[link]; }
@@ -71,6 +76,7 @@ class Fusions {
   const ChainStructure& structure_;
   const ChainInput& input_;
   std::span<const ConstTensorView> weights_;
+  Shortcuts where_;
   std::vector<char> apart_;   // of each join
   std::vector<std::optional<std::size_t>> shortcuts_;
   std::vector<char> runs_in_another_;

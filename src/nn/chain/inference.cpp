@@ -53,7 +53,7 @@ Tensor Chain::infer(const ChainInput& input, ChainWeights& weights, const Place&
   check(input);
   PUMICE_EXPECTS(weights.weights_.size() == size(), "weights of ", weights.weights_.size(),
                  " links for a chain of ", size(), ": give those that were made for it");
-  const Fusions fusions(*this, input, weights.weights_);
+  const Fusions fusions(*this, input, weights.weights_, Shortcuts::in_links_that_add_them);
   ChainNeeds needs(*this, input, weights.weights_);
   for (std::size_t i = 0; i < size(); ++i) {
     if (fusions.runs_in_another(i)) continue;

@@ -19,8 +19,7 @@ struct ChainRecord {
     Normalized normalized;
   };
   std::vector<Link> links;
-  std::vector<Tensor> joins;   // values side by side, see ChainStructure
-  Tensor turned;               // weights, see Learned
+  Tensor turned;   // weights, see Learned
 };
 
 inline ConvolutionOptions options_of(const ChainInput& input) {
@@ -63,9 +62,6 @@ class Values {
   void set(std::size_t link, Tensor made) { made_[link] = std::move(made); }
   /// Makes the join that is the source of a link, if it is one that is not there yet.
   void join_for(std::size_t link, const KernelMapView& map);
-  /// Joins in the order of the structure, and back.
-  std::vector<Tensor> joins() const;
-  void set_joins(const std::vector<Tensor>& joins);
   void drop(std::size_t value) {
     if (value >= kChainGiven) made_[value - kChainGiven] = {};
   }

@@ -1,6 +1,4 @@
 // Values side by side, and shapes of all.
-#include <algorithm>
-
 #include "nn/chain/passes.hpp"
 #include "ops/convolution_steps.hpp"
 
@@ -13,15 +11,6 @@ void Values::join_for(std::size_t link, const KernelMapView& map) {
   if (joined.defined()) return;
   const ChainStructure::Join& join = structure_.join_at(source);
   joined = concatenate_inputs((*this)[join.left], (*this)[join.right], map);
-}
-
-std::vector<Tensor> Values::joins() const {
-  return {made_.begin() + static_cast<std::ptrdiff_t>(structure_.links), made_.end()};
-}
-
-void Values::set_joins(const std::vector<Tensor>& joins) {
-  std::copy(joins.begin(), joins.end(),
-            made_.begin() + static_cast<std::ptrdiff_t>(structure_.links));
 }
 
 ConstTensorView ValueShapes::operator[](std::size_t value) const {
