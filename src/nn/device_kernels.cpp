@@ -72,7 +72,8 @@ void add_once(std::vector<LayerShape>& layers, const LayerShape& layer) {
   if (std::find(layers.begin(), layers.end(), layer) == layers.end()) layers.push_back(layer);
 }
 
-/// What a residual block's convolutions read beside their own input when it is folded.
+/// What a residual block's convolutions read beside their own input: when it is folded, and as
+/// links of a chain that trains, where the shortcut runs by itself.
 void add_fused(std::vector<LayerShape>& layers, const ResidualBlock& block) {
   const ConvolutionSpec& first = block.first().spec();
   if (first.in_channels == first.out_channels) return;
@@ -80,7 +81,13 @@ void add_fused(std::vector<LayerShape>& layers, const ResidualBlock& block) {
                    .out_channels = first.out_channels,
                    .offsets = first.window.volume(),
                    .second_channels = block.right_channels()};
-  if (layer.second_channels > 0) add_once(layers, layer);
+  if (layer.second_channels > 0) {
+    add_once(layers, layer);
+    LayerShape shortcut = layer;
+    shortcut.offsets = 1;
+    shortcut.has_map = false;
+    add_once(layers, shortcut);
+  }
   layer.in_channels = first.out_channels;
   layer.second_channels = 0;
   layer.shortcut_channels = first.in_channels;

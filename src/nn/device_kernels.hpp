@@ -23,7 +23,7 @@ struct LayerShape {
   std::int64_t offsets = 1;
   bool has_map = true;      // false: rows meet themselves
   bool is_linear = false;   // its weights are [C_out, C_in]
-  // Inputs in tensors of their own, as in ConvolutionProblem; then it is for inference alone.
+  // Inputs in tensors of their own, as in ConvolutionProblem; then it is for forward passes alone.
   std::int64_t second_channels = 0;
   std::int64_t shortcut_channels = 0;
   std::int64_t shortcut_second_channels = 0;

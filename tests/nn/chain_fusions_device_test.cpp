@@ -59,22 +59,45 @@ Pass infer(const ChainProblem& problem, const Chain& chain, const CaseTypes& typ
   return pass;
 }
 
-/// The same of a forward pass in training, the second one with these sites.
-Ran train(const ChainProblem& problem, const Chain& chain, const CaseTypes& types,
-          StreamView stream) {
+/// A training step, and what ran in its forward pass, the second one with these sites.
+struct Step {
+  Tensor output;
+  ChainGradients gradients;
+  Ran ran;
+};
+
+Step train(const ChainProblem& problem, const Chain& chain, const CaseTypes& types,
+           StreamView stream) {
   OnStream there(problem, types, stream);
   const std::vector<LinkParameters> parameters = there.parameters();
   chain.train(there.input(), parameters, there.running());
+  Step step;
   PlanRecord record;
   WatchedLaunches watched;
-  chain.train(there.input(), parameters, there.running());
-  Ran ran;
-  ran.launches = watched.take().size();
+  const ChainTrained trained = chain.train(there.input(), parameters, there.running());
+  step.ran.launches = watched.take().size();
   for (const RanPlan& one : record.take()) {
-    ++ran.products;
-    if (one.plan->fuses_inputs) ++ran.of_several;
+    ++step.ran.products;
+    if (one.plan->fuses_inputs) ++step.ran.of_several;
   }
-  return ran;
+  step.output = trained.output;
+  step.gradients =
+      chain.gradients({there.grad_output, trained.output, true, problem.other.defined()},
+                      there.input(), parameters, *trained.record);
+  return step;
+}
+
+/// Steps whose values are rounded at the same places: their sums are in another order at most.
+void expect_same_numbers(const Step& step, const Step& other) {
+  const auto expect_same = [](const Tensor& one, const Tensor& another, const std::string& what) {
+    expect_close(one, on_host(another), Tolerance{.norm = 0.02}, what);
+  };
+  expect_same(step.output, other.output, "output");
+  expect_same(step.gradients.features, other.gradients.features, "features");
+  ASSERT_EQ(step.gradients.parameters.size(), other.gradients.parameters.size());
+  for (std::size_t i = 0; i < step.gradients.parameters.size(); ++i)
+    expect_same(step.gradients.parameters[i], other.gradients.parameters[i],
+                "parameter " + std::to_string(i));
 }
 
 /// Each link by itself, with the plan that the rules choose for it alone.
@@ -160,22 +183,25 @@ TEST(ChainFusionsGpu, in_training_read_two_values_where_they_lie) {
   const Stream stream(kGpu);
   const ChainProblem problem(kOfMade, rows_here());
   const CaseTypes halves{DType::f16, DType::f32, DType::f32};
-  const Ran fused = train(problem, problem.chain(), halves, stream);
-  const Ran apart = train(problem, link_by_link(problem, halves, stream), halves, stream);
-  EXPECT_EQ(fused.products, 5u);
-  EXPECT_EQ(fused.of_several, 2u);
-  EXPECT_EQ(apart.products, 5u);
-  EXPECT_EQ(apart.of_several, 0u);
-  EXPECT_EQ(fused.launches + 1, apart.launches) << "they are brought together once";
+  const Step fused = train(problem, problem.chain(), halves, stream);
+  const Step apart = train(problem, link_by_link(problem, halves, stream), halves, stream);
+  EXPECT_EQ(fused.ran.products, 5u);
+  EXPECT_EQ(fused.ran.of_several, 2u);
+  EXPECT_EQ(apart.ran.products, 5u);
+  EXPECT_EQ(apart.ran.of_several, 0u);
+  EXPECT_EQ(fused.ran.launches + 1, apart.ran.launches) << "they are brought together once";
+  expect_same_numbers(fused, apart);
 }
 
 TEST(ChainFusionsGpu, in_training_bring_together_what_is_of_half_pieces) {
   PUMICE_NEEDS_GPU();
   const Stream stream(kGpu);
   const ChainProblem problem(kOfTensors, rows_here());
-  const Ran ran = train(problem, problem.chain(), {DType::f16, DType::f16, DType::f32}, stream);
-  EXPECT_EQ(ran.products, 3u);
-  EXPECT_EQ(ran.of_several, 0u);
+  const CaseTypes halves{DType::f16, DType::f16, DType::f32};
+  const Ran together = train(problem, problem.chain(), halves, stream).ran;
+  EXPECT_EQ(together.products, 3u);
+  EXPECT_EQ(together.of_several, 0u);
+  EXPECT_EQ(together, train(problem, link_by_link(problem, halves, stream), halves, stream).ran);
 }
 
 TEST(ChainFusionsGpu, follow_the_plans_of_links) {

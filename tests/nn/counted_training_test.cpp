@@ -187,15 +187,16 @@ TEST(CountedTrainingGpu, of_layers_is_that_of_the_rows_alone) {
 
 constexpr std::int64_t kChannels = 8;
 
-/// What three links learn: on a cube, to cells of two, and back with a residual.
+/// What four links learn: on a cube, to cells of two, back with a residual, and on a cube of that
+/// beside the features.
 struct ChainOperands {
   explicit ChainOperands(StreamView stream) {
-    const std::int64_t offsets[] = {27, 8, 8};
-    for (std::uint64_t i = 0; i < 3; ++i) {
+    const std::int64_t offsets[] = {27, 8, 8, 27};
+    for (std::uint64_t i = 0; i < 4; ++i) {
       const auto there = [&](Shape shape, std::uint64_t seed) {
         return copy_to(stream, random_tensor(shape, DType::f32, 10 * i + seed));
       };
-      owned.push_back(there({offsets[i], kChannels, kChannels}, 1));
+      owned.push_back(there({offsets[i], i == 3 ? 2 * kChannels : kChannels, kChannels}, 1));
       for (std::uint64_t seed = 2; seed < 6; ++seed)
         owned.push_back(there({kChannels}, seed));
       owned.push_back(Tensor::zeros({1}, DType::i64, stream));
@@ -219,11 +220,12 @@ ChainMade chain_pass(const MapCache& maps, const Tensor& features, const Tensor&
                      std::int64_t rows) {
   const Chain chain({{.input = 0, .relu = true},
                      {.input = 2, .relu = true},
-                     {.input = 3, .residual = 2, .relu = true}});
+                     {.input = 3, .residual = 2, .relu = true},
+                     {.input = 4, .second = 0, .relu = true}});
   ChainOperands operands(features.stream());
   const std::vector<KernelMapPtr> made = maps.maps();
   const std::vector<KernelMapView> views{made.at(0)->view(), made.at(1)->view(),
-                                         transposed(made.at(1)->view())};
+                                         transposed(made.at(1)->view()), made.at(0)->view()};
   const ChainInput input{.features = features, .maps = views, .numerics = {.deterministic = true}};
   const ChainTrained trained = chain.train(input, operands.parameters, operands.running);
   const ChainGradients gradients =

@@ -13,7 +13,11 @@
 #include <pumice/core/atomic_file.hpp>
 #include <pumice/core/cuda.hpp>
 #include <pumice/jit/support.hpp>
+#include <pumice/maps/build.hpp>
 #include <pumice/nn/captured_network.hpp>
+#include <pumice/nn/chain.hpp>
+#include <pumice/nn/convolution.hpp>
+#include <pumice/nn/sequential.hpp>
 #include <pumice/nn/tape.hpp>
 #include <pumice/plan/choose.hpp>
 #include <pumice/plan/plan_book.hpp>
@@ -128,6 +132,64 @@ TEST_F(BundledKernels, AreAllThatTrainingAsksFor) {
       }
     }
   }
+}
+
+/// A block whose input comes in two tensors, as a chain that trains: the shortcut, and both
+/// convolutions.
+void train_as_chain(const ResidualBlock& block, ElementType product, StreamView stream) {
+  const SparseTensor x = scene("minkunet42", 4, DType::f32, stream);
+  const std::int64_t rows = x.rows();
+  const std::int64_t in = block.first().spec().in_channels, out = block.first().spec().out_channels;
+  const KernelMapPtr cube = submanifold_map(x.coordinates, block.first().spec().window);
+  const KernelMapPtr point =
+      submanifold_map(x.coordinates, submanifold_window(3, axes(3, 1), axes(3, 1)));
+  const Chain chain({{.input = 0, .second = 1},
+                     {.input = 0, .second = 1, .relu = true},
+                     {.input = 3, .residual = 2, .relu = true}});
+  const Shape weights[] = {{1, in, out}, {27, in, out}, {27, out, out}};
+  std::vector<Tensor> owned;
+  for (const Shape& weight : weights) {
+    owned.push_back(Tensor::zeros(weight, DType::f32, stream));
+    for (int i = 0; i < 4; ++i)
+      owned.push_back(Tensor::zeros({out}, DType::f32, stream));
+    owned.push_back(Tensor::zeros({1}, DType::i64, stream));
+  }
+  std::vector<LinkParameters> parameters;
+  std::vector<RunningStatistics> running;
+  for (std::size_t i = 0; i < owned.size(); i += 6) {
+    parameters.push_back({owned[i], owned[i + 1], owned[i + 2]});
+    running.push_back({owned[i + 3].view(), owned[i + 4].view(), owned[i + 5].view()});
+  }
+  const DType type = stored_as(product);
+  const Tensor left = Tensor::zeros({rows, in - block.right_channels()}, type, stream);
+  const Tensor right = Tensor::zeros({rows, block.right_channels()}, type, stream);
+  const std::vector<KernelMapView> maps{point->view(), cube->view(), cube->view()};
+  const ChainInput input{.features = left,
+                         .other = right,
+                         .maps = maps,
+                         .numerics = {.tf32 = product == ElementType::tf32}};
+  const ChainTrained trained = chain.train(input, parameters, running);
+  const Tensor grad_output = Tensor::zeros({rows, out}, type, stream);
+  (void)chain.gradients({grad_output, trained.output, true, true}, input, parameters,
+                        *trained.record);
+}
+
+TEST_F(BundledKernels, AreAllThatChainsOfTwoValuesAskForInTraining) {
+  const Stream stream(kGpu);
+  int blocks = 0;
+  for (const Variant& variant : kVariants) {
+    const auto network = make_network(variant.name, variant.options);
+    for (const ParameterTree* module : network->modules()) {
+      const auto* const block = dynamic_cast<const ResidualBlock*>(module);
+      if (block == nullptr || block->right_channels() == 0) continue;
+      ++blocks;
+      for (const ElementType product : product_types()) {
+        SCOPED_TRACE(std::string(variant.name) + " in " + cuda::name_of(product));
+        train_as_chain(*block, product, stream);
+      }
+    }
+  }
+  EXPECT_EQ(blocks, 12) << "four of each MinkUNet42";
 }
 
 TEST_F(BundledKernels, AreAllThatInferenceAsksForLayerByLayerAndAsAGraph) {

@@ -115,12 +115,15 @@ class Chain {
   const std::vector<ChainLink>& links() const { return links_; }
 
   /// Norms by the numbers of the batch; the running statistics move. Types are those that
-  /// `convolution` and `batch_norm_training` take; UserError as they raise it.
+  /// `convolution` and `batch_norm_training` take; UserError as they raise it. On a device, where
+  /// kernels read several inputs, a second value is read where it lies; the record has none of two
+  /// side by side.
   ChainTrained train(const ChainInput& input, std::span<const LinkParameters> parameters,
                      std::span<const RunningStatistics> running, const Place& place = {}) const;
   /// Gradients of `train`: its input and its parameters, as they were then, and its record. Those
   /// of all parameters lie in one tensor for each type, but for what does not fill units of 16
-  /// bytes; weights in half precision have sums in f32, rounded at the end.
+  /// bytes; weights in half precision have sums in f32, rounded at the end. Two values side by side
+  /// are brought together for the gradients of the weights that take them.
   ChainGradients gradients(const ChainBackward& backward, const ChainInput& input,
                            std::span<const LinkParameters> parameters, const ChainRecord& record,
                            const ChainGradientPlaces& places = {}) const;

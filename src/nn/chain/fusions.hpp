@@ -20,9 +20,8 @@ enum class Shortcuts { in_links_that_add_them, by_themselves };
 /// implicit GEMM, rows of whole 16 bytes):
 ///  - two values that a convolution takes side by side are read where they lie, unless a link that
 ///    takes the same two cannot;
-///  - in evaluation a shortcut (`ChainStructure::shortcuts`) of one offset, in which every row
-///  meets
-///    itself, is one more offset of the link that adds it, unless it has a plan of its own.
+///  - in evaluation a shortcut (`ChainStructure::shortcuts`) of one offset, which takes every row
+///    to itself, is one more offset of the link that adds it, unless it has a plan of its own.
 /// All else runs link by link, and the two values are brought together before.
 class Fusions {
  public:

@@ -1,7 +1,7 @@
 """Describes what takes results without changing them: joins of two, and products with the weight of a linear layer.
 
-A join of channels waits as two inputs of the convolution behind it, which kernels read where they lie; in training they
-are brought together once for all convolutions of a chain. A linear layer without a bias is a convolution of one
+A join of channels waits as two inputs of the convolution behind it, which kernels read where they lie; for the gradients of
+weights they are brought together once for all convolutions of a chain. A linear layer without a bias is a convolution of one
 offset, and with the norm behind it a link, as a shortcut is.
 """
 
