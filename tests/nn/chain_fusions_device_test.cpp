@@ -38,6 +38,16 @@ struct Ran {
   friend bool operator==(const Ran&, const Ran&) = default;
 };
 
+Ran ran_since(PlanRecord& record, WatchedLaunches& watched) {
+  Ran ran;
+  ran.launches = watched.take().size();
+  for (const RanPlan& one : record.take()) {
+    ++ran.products;
+    if (one.plan->fuses_inputs) ++ran.of_several;
+  }
+  return ran;
+}
+
 struct Pass {
   Tensor output;
   Ran ran;
@@ -51,11 +61,7 @@ Pass infer(const ChainProblem& problem, const Chain& chain, const CaseTypes& typ
   PlanRecord record;
   WatchedLaunches watched;
   Pass pass{.output = chain.infer(there.input(), weights), .ran = {}};
-  pass.ran.launches = watched.take().size();
-  for (const RanPlan& one : record.take()) {
-    ++pass.ran.products;
-    if (one.plan->fuses_inputs) ++pass.ran.of_several;
-  }
+  pass.ran = ran_since(record, watched);
   return pass;
 }
 
@@ -75,11 +81,7 @@ Step train(const ChainProblem& problem, const Chain& chain, const CaseTypes& typ
   PlanRecord record;
   WatchedLaunches watched;
   const ChainTrained trained = chain.train(there.input(), parameters, there.running());
-  step.ran.launches = watched.take().size();
-  for (const RanPlan& one : record.take()) {
-    ++step.ran.products;
-    if (one.plan->fuses_inputs) ++step.ran.of_several;
-  }
+  step.ran = ran_since(record, watched);
   step.output = trained.output;
   step.gradients =
       chain.gradients({there.grad_output, trained.output, true, problem.other.defined()},

@@ -3,6 +3,7 @@
 // gradients that come back.
 // Covers counts in the layers of networks and in chains, on a device.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -22,6 +23,7 @@
 #include <pumice/nn/sequential.hpp>
 
 #include "formats/cuda/map_plan.hpp"
+#include "nn/chain_operands.hpp"
 #include "nn/device_networks.hpp"
 
 namespace pumice::nn {
@@ -187,30 +189,6 @@ TEST(CountedTrainingGpu, of_layers_is_that_of_the_rows_alone) {
 
 constexpr std::int64_t kChannels = 8;
 
-/// What four links learn: on a cube, to cells of two, back with a residual, and on a cube of that
-/// beside the features.
-struct ChainOperands {
-  explicit ChainOperands(StreamView stream) {
-    const std::int64_t offsets[] = {27, 8, 8, 27};
-    for (std::uint64_t i = 0; i < 4; ++i) {
-      const auto there = [&](Shape shape, std::uint64_t seed) {
-        return copy_to(stream, random_tensor(shape, DType::f32, 10 * i + seed));
-      };
-      owned.push_back(there({offsets[i], i == 3 ? 2 * kChannels : kChannels, kChannels}, 1));
-      for (std::uint64_t seed = 2; seed < 6; ++seed)
-        owned.push_back(there({kChannels}, seed));
-      owned.push_back(Tensor::zeros({1}, DType::i64, stream));
-    }
-    for (std::size_t i = 0; i < owned.size(); i += 6) {
-      parameters.push_back({owned[i], owned[i + 1], owned[i + 2]});
-      running.push_back({owned[i + 3].view(), owned[i + 4].view(), owned[i + 5].view()});
-    }
-  }
-  std::vector<Tensor> owned;
-  std::vector<LinkParameters> parameters;
-  std::vector<RunningStatistics> running;
-};
-
 struct ChainMade {
   Tensor output, of_features;
   std::vector<Tensor> parameters, running;
@@ -222,7 +200,10 @@ ChainMade chain_pass(const MapCache& maps, const Tensor& features, const Tensor&
                      {.input = 2, .relu = true},
                      {.input = 3, .residual = 2, .relu = true},
                      {.input = 4, .second = 0, .relu = true}});
-  ChainOperands operands(features.stream());
+  // On a cube, to cells of two, back with a residual, and on a cube of that beside the features.
+  const std::array weights{Shape{27, kChannels, kChannels}, Shape{8, kChannels, kChannels},
+                           Shape{8, kChannels, kChannels}, Shape{27, 2 * kChannels, kChannels}};
+  ChainOperands operands(weights, features.stream());
   const std::vector<KernelMapPtr> made = maps.maps();
   const std::vector<KernelMapView> views{made.at(0)->view(), made.at(1)->view(),
                                          transposed(made.at(1)->view()), made.at(0)->view()};

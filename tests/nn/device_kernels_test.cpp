@@ -24,6 +24,7 @@
 
 #include "jit/bundle_file.hpp"
 #include "jit/module.hpp"
+#include "nn/chain_operands.hpp"
 #include "nn/device_networks.hpp"
 #include "ops/cuda/convolution.hpp"
 #include "plan/cuda_architecture.hpp"
@@ -147,19 +148,7 @@ void train_as_chain(const ResidualBlock& block, ElementType product, StreamView 
                      {.input = 0, .second = 1, .relu = true},
                      {.input = 3, .residual = 2, .relu = true}});
   const Shape weights[] = {{1, in, out}, {27, in, out}, {27, out, out}};
-  std::vector<Tensor> owned;
-  for (const Shape& weight : weights) {
-    owned.push_back(Tensor::zeros(weight, DType::f32, stream));
-    for (int i = 0; i < 4; ++i)
-      owned.push_back(Tensor::zeros({out}, DType::f32, stream));
-    owned.push_back(Tensor::zeros({1}, DType::i64, stream));
-  }
-  std::vector<LinkParameters> parameters;
-  std::vector<RunningStatistics> running;
-  for (std::size_t i = 0; i < owned.size(); i += 6) {
-    parameters.push_back({owned[i], owned[i + 1], owned[i + 2]});
-    running.push_back({owned[i + 3].view(), owned[i + 4].view(), owned[i + 5].view()});
-  }
+  ChainOperands operands(weights, stream);
   const DType type = stored_as(product);
   const Tensor left = Tensor::zeros({rows, in - block.right_channels()}, type, stream);
   const Tensor right = Tensor::zeros({rows, block.right_channels()}, type, stream);
@@ -168,9 +157,9 @@ void train_as_chain(const ResidualBlock& block, ElementType product, StreamView 
                          .other = right,
                          .maps = maps,
                          .numerics = {.tf32 = product == ElementType::tf32}};
-  const ChainTrained trained = chain.train(input, parameters, running);
+  const ChainTrained trained = chain.train(input, operands.parameters, operands.running);
   const Tensor grad_output = Tensor::zeros({rows, out}, type, stream);
-  (void)chain.gradients({grad_output, trained.output, true, true}, input, parameters,
+  (void)chain.gradients({grad_output, trained.output, true, true}, input, operands.parameters,
                         *trained.record);
 }
 

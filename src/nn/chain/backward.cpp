@@ -91,8 +91,7 @@ struct Pass {
   /// The gradient of what the convolution took.
   void through_convolution(std::size_t i, const ChainLink& link, const Tensor& of_convolved,
                            PackedWeights* packed, bool ends_there);
-  void through_weight(std::size_t i, const ChainLink& link, const Tensor& of_convolved,
-                      bool ends_there);
+  void through_weight(std::size_t i, const ChainLink& link, const Tensor& of_convolved);
   /// The gradient of a join, once it is whole, to its parts.
   void through_join(std::size_t i, std::size_t join);
 };
@@ -147,8 +146,7 @@ void Pass::through_join(std::size_t i, std::size_t join) {
     found.add(right, std::move(parts[1]), found.place_of(right, ends_there(right)));
 }
 
-void Pass::through_weight(std::size_t i, const ChainLink& link, const Tensor& of_convolved,
-                          bool ends_there) {
+void Pass::through_weight(std::size_t i, const ChainLink& link, const Tensor& of_convolved) {
   values.join_for(i, input.maps[i]);
   ConvolutionOptions options = options_of(input);
   options.plan = link.plans.weight_gradient.get();
@@ -160,8 +158,6 @@ void Pass::through_weight(std::size_t i, const ChainLink& link, const Tensor& of
                                   options, goes_back ? Place() : room_or(i, 0, true));
   if (goes_back) gradient = learned.given_back(i, gradient, places.parameters);
   keep(i, 0, std::move(gradient));
-  const std::size_t source = structure.sources[i];
-  if (structure.is_join(source) && ends_there) values.drop(source);
 }
 
 }   // namespace
@@ -205,9 +201,11 @@ ChainGradients Chain::gradients(const ChainBackward& backward, const ChainInput&
         link.residual && (*link.residual == link.input || link.residual == link.second);
     const Tensor of_convolved =
         pass.through_norm(i, link, link.residual && !is_convolved && begins_at(*link.residual));
-    pass.through_weight(i, link, of_convolved, begins_at(source));
+    const bool join_ends = structure_->is_join(source) && begins_at(source);
+    pass.through_weight(i, link, of_convolved);
+    if (join_ends) pass.values.drop(source);   // before its gradient is made, which is as large
     pass.through_convolution(i, link, of_convolved, at(packed, i), begins_at(source));
-    if (structure_->is_join(source) && begins_at(source)) pass.through_join(i, source);
+    if (join_ends) pass.through_join(i, source);
   }
   pass.rooms.finish(pass.result);
   pass.result.features = pass.found.take(0);
