@@ -10,7 +10,8 @@
 
 #include <fmt/core.h>
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
+#include <CLI/Validators.hpp>
 #include <nlohmann/json.hpp>
 
 #include <pumice/core/error.hpp>

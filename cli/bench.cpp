@@ -7,7 +7,8 @@
 #include <tuple>
 
 #include <fmt/core.h>
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
+#include <CLI/Validators.hpp>
 #include <nlohmann/json.hpp>
 
 #include <pumice/coords/set_operations.hpp>

@@ -5,7 +5,7 @@
 #include <fmt/core.h>
 #include <fmt/format.h>
 #include <tbb/info.h>
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <nlohmann/json.hpp>
 
 #include <pumice/core/cuda.hpp>

@@ -21,11 +21,11 @@ struct DrivingWorkload {
   std::optional<std::array<float, 6>> range{};   // absent: no crop, coordinates from 0 on
   std::optional<Axes> grid{};                    // of that range
   std::int64_t most_voxels = 0;                  // of a scan, the rest left out at random; 0: all
-  std::int64_t in_channels = 4;   // the first of x, y, z, intensity, ring, time; a column a scan
-                                  // does not have is 0
-  std::string_view network;       // nn::find_network
-  double width_factor = 1;        // of kDrivingWidths, minkunet42
-  std::int64_t classes = 0;       // minkunet42
+  std::int64_t in_channels = 4;    // the first of x, y, z, intensity, ring, time; a column a scan
+                                   // does not have is 0
+  std::string_view network = {};   // nn::find_network
+  double width_factor = 1;         // of kDrivingWidths, minkunet42
+  std::int64_t classes = 0;        // minkunet42
   std::int64_t training_batch = 2;
 };
 

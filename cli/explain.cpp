@@ -3,7 +3,7 @@
 #include <memory>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <nlohmann/json.hpp>
 
 #include <pumice/plan/choose_sparse.hpp>

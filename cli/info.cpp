@@ -4,7 +4,7 @@
 #include <memory>
 
 #include <fmt/core.h>
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <nlohmann/json.hpp>
 
 #include <pumice/coords/set_operations.hpp>

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <fmt/core.h>
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <nlohmann/json.hpp>
 
 #include <pumice/core/error.hpp>

@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
+#include <CLI/Validators.hpp>
 
 #include "arguments.hpp"
 #include "commands.hpp"

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <set>
+#include <system_error>
 #include <utility>
 
 #include <fmt/core.h>

@@ -1,7 +1,7 @@
 // Reads and checks `--size`; what a picture can be is checked where it is drawn.
 #include "picture_size.hpp"
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 
 #include <pumice/core/error.hpp>
 

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 
 #include <pumice/core/error.hpp>
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <nlohmann/json.hpp>
 
 #include <pumice/core/copy.hpp>

@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 
 #include <pumice/core/error.hpp>
 

@@ -2,7 +2,7 @@
 #include "run_arguments.hpp"
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 
 #include <pumice/core/error.hpp>
 #include <pumice/core/parallel.hpp>

@@ -13,6 +13,11 @@
 #include "arguments.hpp"
 #include "picture_size.hpp"
 
+namespace CLI {
+class App;
+class Option;
+}   // namespace CLI
+
 namespace pumice::cli {
 
 /// Where results of one batch, or of every scan of a folder, go; empty where they are not asked

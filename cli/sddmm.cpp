@@ -3,7 +3,7 @@
 #include <string>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <nlohmann/json.hpp>
 
 #include <pumice/core/copy.hpp>

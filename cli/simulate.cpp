@@ -3,7 +3,8 @@
 #include <memory>
 
 #include <fmt/core.h>
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
+#include <CLI/Validators.hpp>
 #include <nlohmann/json.hpp>
 
 #include <pumice/core/error.hpp>

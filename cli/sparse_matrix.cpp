@@ -1,7 +1,7 @@
 // Options, and the tensors beside a matrix.
 #include "sparse_matrix.hpp"
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 
 #include <pumice/core/error.hpp>
 

@@ -2,7 +2,8 @@
 #include "sparse_passes.hpp"
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
+#include <CLI/Validators.hpp>
 
 #include <pumice/core/copy.hpp>
 #include <pumice/core/error.hpp>

@@ -1,7 +1,7 @@
 // Scans that lie on the network's device before anything is timed.
 #include "tuned_network.hpp"
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 
 #include <pumice/core/error.hpp>
 

@@ -8,6 +8,10 @@
 #include "run_arguments.hpp"
 #include "run_network.hpp"
 
+namespace CLI {
+class App;
+}   // namespace CLI
+
 namespace pumice::cli {
 
 class TunedNetwork {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <fmt/core.h>
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <nlohmann/json.hpp>
 
 #include <pumice/core/safetensors.hpp>

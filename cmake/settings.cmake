@@ -13,13 +13,15 @@ endif()
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 # The wheel of `make test` compiles the library's sources once more, with the flags of the release build:
-# from ccache that takes seconds instead of a third of the whole command.
+# from ccache that takes seconds instead of a third of the whole command. Build folders lie equally deep
+# (build/release, build/python), so that relative to each other all names of files are the same.
 find_program(PUMICE_CCACHE ccache DOC "Keeps what was compiled from one build folder to the next; empty: none")
 if(PUMICE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # What ccache must overlook to keep files that read precompiled headers: they hold neither the
   # date nor macros of the command line.
   set(CMAKE_CXX_COMPILER_LAUNCHER
-    ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${PUMICE_CCACHE})
+    ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}
+    ${PUMICE_CCACHE})
 endif()
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release)

@@ -13,7 +13,7 @@ function(pumice_stage stage)
   if(PUMICE_SANITIZE AND stage MATCHES "^(jit|plan|nn)$")   # none of which goes over rows
     target_compile_options(pumice_${stage} PRIVATE -O0)
     pumice_precompile(unoptimised_stages pumice_${stage} <fmt/format.h>)
-  elseif(PUMICE_SANITIZE)
+  else()
     pumice_precompile(stages pumice_${stage} <fmt/format.h>)
   endif()
   set(PUMICE_STAGES ${PUMICE_STAGES} ${stage} CACHE INTERNAL "")

@@ -15,6 +15,8 @@ Errors, which end in exit code 1:
     alone includes the host's <cstdint>, and files named *_host.h, which NVRTC never sees, the
     standard library
   - the reference includes anything of the engine: it must not share its mistakes
+  - a file names something of the standard library, or of fmt, nlohmann, CLI, spdlog or hwy, without a header
+    that declares it, its own or one that a header of ours includes (tools/std_names.py)
   - a file outside docs and benchmarks/records, which programs write, is longer than 600 lines
 Warnings:
   - tests/<stage>/X_test.cpp where the stage (for tests/device: the folder device) has no X, unless a
@@ -28,6 +30,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from python_layers import Package  # noqa: E402
+from std_names import complaints  # noqa: E402
 
 MAX_LINES = 600
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
@@ -60,6 +63,7 @@ class Tree:
         self.files = sorted(self.files_of(root))
         listing = (root / "CMakeLists.txt").read_text(encoding="utf-8")
         self.stages = STAGE.findall(listing) + ["cli"]
+        self.others = {}   # file -> what others_of() found
         self.includes = {}   # file -> [(line, target file or None, name, is_quoted)]
         for path in self.files:
             if path.suffix in CODE:
@@ -159,6 +163,20 @@ class Tree:
         if there in self.stages and self.stages.index(there) > self.stages.index(here):
             self.error(path, line, f"{here} includes {name} of {there}, which stands to its right")
 
+    def check_names(self):
+        for path in self.includes:
+            if self.place(path)[0] not in ("shared", "device"):   # NVRTC's tree has its own rules, above
+                for line, message in complaints(path.read_text(encoding="utf-8"), self.others_of(path)):
+                    self.error(path, line, message)
+
+    def others_of(self, path):
+        """Headers that are not ours, of `path` and of the headers of ours that it includes."""
+        if path not in self.others:
+            self.others[path] = found = set()   # already there where files include each other in a circle
+            for _, target, name, _ in self.includes.get(path, ()):
+                found.update([name] if target is None else self.others_of(target))
+        return self.others[path]
+
     def check_cycles(self):
         graph = {p: [t for _, t, _, _ in found if t in self.includes] for p, found in self.includes.items()}
         done = set()
@@ -213,6 +231,7 @@ class Tree:
 
     def check(self):
         self.check_includes()
+        self.check_names()
         self.check_cycles()
         self.check_python()
         self.check_tests()

@@ -7,6 +7,7 @@
 //
 // `wrong` counts elements that differ from a plain loop over small integers, which is exact.
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>

@@ -3,6 +3,7 @@
 // what the map, how it grows up to ten million voxels, and all maps of MinkUNet42.
 //
 //     PUMICE_DATA=… pumice_kernel_map_benchmark --benchmark_repetitions=5
+#include <algorithm>
 #include <vector>
 
 #include <pumice/core/random.hpp>

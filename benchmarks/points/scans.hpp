@@ -2,6 +2,7 @@
 // the environment variable PUMICE_DATA leads to it, a simulated sweep elsewhere.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>

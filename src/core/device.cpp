@@ -2,6 +2,7 @@
 #include <pumice/core/device.hpp>
 
 #include <charconv>
+#include <system_error>
 
 #include <pumice/core/error.hpp>
 

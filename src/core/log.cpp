@@ -2,6 +2,7 @@
 #include <pumice/core/log.hpp>
 
 #include <array>
+#include <memory>
 #include <string_view>
 
 #include <spdlog/sinks/stdout_sinks.h>

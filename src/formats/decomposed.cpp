@@ -2,6 +2,7 @@
 #include <pumice/formats/decomposed.hpp>
 
 #include <algorithm>
+#include <ostream>
 #include <utility>
 
 #include <pumice/core/error.hpp>

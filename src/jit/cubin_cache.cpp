@@ -9,6 +9,7 @@
 #include <charconv>
 #include <chrono>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include <pumice/core/atomic_file.hpp>

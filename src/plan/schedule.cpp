@@ -1,4 +1,6 @@
 // Names of schedules, and the way between them and specifications.
+#include <cstddef>
+
 #include <pumice/plan/schedule.hpp>
 
 #include <fmt/format.h>

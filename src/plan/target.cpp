@@ -1,6 +1,7 @@
 // What is asked of devices and of this machine, once.
 #include <pumice/plan/target.hpp>
 
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <mutex>

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <system_error>
 
 #include "points/formats.hpp"
 #include "points/plausible.hpp"

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstring>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <pumice/core/atomic_file.hpp>

@@ -4,6 +4,7 @@
 #include <map>
 #include <tuple>
 
+#include <pumice/core/safetensors.hpp>
 #include <pumice/kernels/support.hpp>
 
 #include "program.hpp"

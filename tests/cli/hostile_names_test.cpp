@@ -7,6 +7,7 @@
 #include <fstream>
 #include <map>
 
+#include <pumice/core/safetensors.hpp>
 #include <pumice/nn/networks.hpp>
 #include <pumice/nn/weights.hpp>
 

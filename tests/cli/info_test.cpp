@@ -1,6 +1,8 @@
 // `pumice info`: the fields, and the numbers of a scan small enough to count by hand.
 #include <fmt/format.h>
 
+#include <pumice/core/safetensors.hpp>
+
 #include "program.hpp"
 
 namespace pumice::test {

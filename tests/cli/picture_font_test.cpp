@@ -2,6 +2,7 @@
 #include "cli/picture_font.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
 
 #include <gtest/gtest.h>

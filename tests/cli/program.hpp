@@ -3,28 +3,16 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <chrono>
-#include <csignal>
-#include <cstring>
+#include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <functional>
-#include <regex>
-#include <sstream>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <pty.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <nlohmann/json.hpp>
 
-#include <pumice/core/safetensors.hpp>
 #include <pumice/core/tensor.hpp>
 
 namespace pumice::test {
@@ -35,181 +23,52 @@ struct Outcome {
   std::string err;
 };
 
-inline std::string read_text(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-inline void write_text(const std::filesystem::path& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.close();
-  ASSERT_TRUE(file.good()) << path;
-}
+std::string read_text(const std::filesystem::path& path);
+void write_text(const std::filesystem::path& path, const std::string& text);
 
 /// The `pumice` beside this test program: both may have been carried to another machine.
-inline std::string program_path() {
-  return (std::filesystem::canonical("/proc/self/exe").parent_path() / "pumice").string();
-}
+std::string program_path();
 
 /// Starts the program without a shell; standard output and error go to files in `folder`.
-inline Outcome run_program(const std::filesystem::path& folder,
-                           const std::vector<std::string>& arguments,
-                           const std::string& program = program_path()) {
-  const std::string out = (folder / "stdout.txt").string();
-  const std::string err = (folder / "stderr.txt").string();
-  std::vector<std::string> words{program};
-  words.insert(words.end(), arguments.begin(), arguments.end());
-  std::vector<char*> argv;
-  for (std::string& word : words)
-    argv.push_back(word.data());
-  argv.push_back(nullptr);
-
-  const pid_t child = fork();
-  if (child == 0) {
-    constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC;
-    const int in = open("/dev/null", O_RDONLY);
-    const int to_out = open(out.c_str(), kFlags, 0600);
-    const int to_err = open(err.c_str(), kFlags, 0600);
-    const bool redirected = dup2(in, STDIN_FILENO) >= 0 && dup2(to_out, STDOUT_FILENO) >= 0 &&
-                            dup2(to_err, STDERR_FILENO) >= 0;
-    if (redirected) execv(argv[0], argv.data());
-    _exit(127);
-  }
-  Outcome outcome;
-  int status = 0;
-  pid_t ended = -1;
-  do {
-    ended = child < 0 ? child : waitpid(child, &status, 0);
-  } while (ended < 0 && child >= 0 && errno == EINTR);
-  EXPECT_EQ(ended, child) << std::strerror(errno);
-  EXPECT_TRUE(WIFEXITED(status)) << "ended by signal " << WTERMSIG(status);
-  if (WIFEXITED(status)) outcome.code = WEXITSTATUS(status);
-  outcome.out = read_text(out);
-  outcome.err = read_text(err);
-  return outcome;
-}
+Outcome run_program(const std::filesystem::path& folder, const std::vector<std::string>& arguments,
+                    const std::string& program = program_path());
 
 /// A folder that goes when the test does.
 class ProgramTest : public ::testing::Test {
  protected:
-  ProgramTest() {
-    std::string name = (std::filesystem::temp_directory_path() / "pumice-cli-XXXXXX").string();
-    const char* made = mkdtemp(name.data());
-    if (made == nullptr) throw std::runtime_error("no temporary folder: " + name);
-    folder_ = made;
-    setenv("PUMICE_PLANS", path("plans.sqlite").c_str(), 1);   // what one test tunes is its own
-  }
-  ~ProgramTest() override {
-    std::error_code ignored;   // a folder left behind is no reason to fail
-    std::filesystem::remove_all(folder_, ignored);
-  }
+  ProgramTest();
+  ~ProgramTest() override;
 
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
 
-  Outcome run(const std::vector<std::string>& arguments) const {
-    const Outcome outcome = run_program(folder_, arguments);
-    expect_grammar(outcome.out);
-    expect_grammar(outcome.err);
-    return outcome;
-  }
+  Outcome run(const std::vector<std::string>& arguments) const;
 
   /// "1 files", "1 points": a number and its noun do not agree.
-  static void expect_grammar(const std::string& text) {
-    static const std::regex kOneOfMany(
-        "(^|[^0-9.,])1 (points|voxels|scans|files|sub-folders|labels|rows|pairs|channels|kernels|"
-        "sweeps|beams|threads|runs|nodes|bytes|entries|numbers|axes|offsets|classes|coords)\\b");
-    std::smatch found;
-    EXPECT_FALSE(std::regex_search(text, found, kOneOfMany)) << found.str() << " in: " << text;
-  }
+  static void expect_grammar(const std::string& text);
 
   /// Expects success and silence on standard error.
-  Outcome run_well(const std::vector<std::string>& arguments) const {
-    const Outcome outcome = run(arguments);
-    EXPECT_EQ(outcome.code, 0) << outcome.err;
-    EXPECT_EQ(outcome.err, "");
-    return outcome;
-  }
+  Outcome run_well(const std::vector<std::string>& arguments) const;
 
   /// Expects success; what a person at a terminal sees, with all that moves the cursor.
-  static std::string on_a_terminal(std::vector<std::string> arguments) {
-    const auto [shown, status] = shown_on_a_terminal(std::move(arguments), "");
-    EXPECT_EQ(status, 0) << shown;
-    return shown;
-  }
+  static std::string on_a_terminal(std::vector<std::string> arguments);
 
   /// Expects that Ctrl-C ends it; the same, of somebody who presses it when `marker` is shown.
-  static std::string interrupted(std::vector<std::string> arguments, const std::string& marker) {
-    const auto [shown, status] = shown_on_a_terminal(std::move(arguments), marker);
-    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT) << shown;
-    return shown;
-  }
+  static std::string interrupted(std::vector<std::string> arguments, const std::string& marker);
 
   /// What is shown, and how the program ended; Ctrl-C once `marker` is shown, unless it is empty.
   static std::pair<std::string, int> shown_on_a_terminal(std::vector<std::string> arguments,
-                                                         const std::string& marker) {
-    arguments.insert(arguments.begin(), program_path());
-    std::vector<char*> argv;
-    for (std::string& word : arguments)
-      argv.push_back(word.data());
-    argv.push_back(nullptr);
-    return shown_on_a_terminal([&] { execv(argv[0], argv.data()); }, marker);
-  }
+                                                         const std::string& marker);
 
   /// The same of a process that does `work`.
   static std::pair<std::string, int> shown_on_a_terminal(const std::function<void()>& work,
-                                                         const std::string& marker) {
-    int terminal = -1;
-    const pid_t child = forkpty(&terminal, nullptr, nullptr, nullptr);
-    if (child == 0) {
-      work();
-      _exit(127);
-    }
-    EXPECT_GE(child, 0);
-    std::string shown;
-    bool pressed = false;
-    char piece[4096];
-    for (ssize_t got = 1; got > 0;) {   // ends with EIO when the program does
-      got = read(terminal, piece, sizeof piece);
-      if (got > 0) shown.append(piece, static_cast<std::size_t>(got));
-      if (!pressed && !marker.empty() && shown.find(marker) != std::string::npos) {
-        pressed = true;
-        EXPECT_EQ(write(terminal, "\x03", 1), 1);
-      }
-    }
-    close(terminal);
-    int status = 0;
-    EXPECT_EQ(waitpid(child, &status, 0), child);
-    return {shown, status};
-  }
+                                                         const std::string& marker);
 
   /// Expects success; all of standard output is one JSON value.
-  nlohmann::json run_json(std::vector<std::string> arguments) const {
-    arguments.emplace_back("--json");
-    const Outcome outcome = run_well(arguments);
-    nlohmann::json result = nlohmann::json::parse(outcome.out, nullptr, false);
-    EXPECT_FALSE(result.is_discarded()) << outcome.out;
-    return result;
-  }
+  nlohmann::json run_json(std::vector<std::string> arguments) const;
 
   /// Expects failure: one sentence on standard error that names each of `named`, nothing else said.
   void expect_refusal(const std::vector<std::string>& arguments,
-                      const std::vector<std::string>& named) const {
-    const Outcome outcome = run(arguments);
-    std::string command;
-    for (const std::string& word : arguments)
-      command += ' ' + word;
-    SCOPED_TRACE("pumice" + command);
-    EXPECT_TRUE(outcome.code == 1 || outcome.code == 2) << outcome.code;
-    EXPECT_EQ(outcome.out, "");
-    EXPECT_TRUE(outcome.err.starts_with("pumice: ")) << outcome.err;
-    EXPECT_EQ(outcome.err.find('\n'), outcome.err.size() - 1) << outcome.err;
-    for (const std::string& part : named) {
-      EXPECT_NE(outcome.err.find(part), std::string::npos) << part << " is not in: " << outcome.err;
-    }
-  }
+                      const std::vector<std::string>& named) const;
 
   std::filesystem::path folder_;
 };
@@ -217,30 +76,11 @@ class ProgramTest : public ::testing::Test {
 using Point = std::array<float, 4>;   // x, y, z, intensity
 
 /// An ascii .ply of these points.
-inline void write_points(const std::string& path, const std::vector<Point>& points) {
-  std::ostringstream text;
-  text.precision(9);
-  text << "ply\nformat ascii 1.0\nelement vertex " << points.size() << "\n"
-       << "property float x\nproperty float y\nproperty float z\nproperty float intensity\n"
-       << "end_header\n";
-  for (const Point& p : points)
-    text << p[0] << ' ' << p[1] << ' ' << p[2] << ' ' << p[3] << '\n';
-  write_text(path, text.str());
-}
+void write_points(const std::string& path, const std::vector<Point>& points);
 
 /// Points on a gentle slope before the sensor, 0.05 m apart: dense enough for every layer of every
 /// network to have pairs at its usual voxel size, few enough to run them all.
-inline std::vector<Point> slope(int rows, int columns) {
-  std::vector<Point> points;
-  for (int row = 0; row < rows; ++row) {
-    for (int column = 0; column < columns; ++column) {
-      const float x = 5 + 0.05f * static_cast<float>(row);
-      const float y = 0.05f * static_cast<float>(column) - 2;
-      points.push_back({x, y, -1 + 0.1f * x, static_cast<float>((row + column) % 10) / 10});
-    }
-  }
-  return points;
-}
+std::vector<Point> slope(int rows, int columns);
 
 /// The sites of a result with the values of their rows, in coordinate order.
 template <class T>

@@ -2,6 +2,8 @@
 // Covers info and run.
 #include <cmath>
 
+#include <pumice/core/safetensors.hpp>
+
 #include "program.hpp"
 #include "support/data.hpp"
 

@@ -5,6 +5,8 @@
 #include <limits>
 #include <tuple>
 
+#include <pumice/core/safetensors.hpp>
+
 #include "program.hpp"
 
 namespace pumice::test {

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include <pumice/core/safetensors.hpp>
 #include <pumice/nn/relational_network.hpp>
 #include <pumice/nn/weights.hpp>
 

@@ -2,6 +2,7 @@
 // on.
 #include <pty.h>
 
+#include <cstring>
 #include <set>
 
 #include <pumice/nn/networks.hpp>

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <set>
 
+#include <pumice/core/safetensors.hpp>
 #include <pumice/nn/networks.hpp>
 #include <pumice/nn/weights.hpp>
 

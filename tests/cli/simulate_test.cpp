@@ -1,4 +1,6 @@
 // `pumice simulate`, `voxelize` and `view`: files that come out the same every time.
+#include <pumice/core/safetensors.hpp>
+
 #include "program.hpp"
 
 namespace pumice::test {

@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include <pumice/core/safetensors.hpp>
+
 #include "program.hpp"
 #include "support/gpu.hpp"
 

@@ -3,6 +3,7 @@
 // Covers run, model_card and agreement.
 #include <cmath>
 
+#include <pumice/core/safetensors.hpp>
 #include <pumice/nn/networks.hpp>
 #include <pumice/nn/weights.hpp>
 

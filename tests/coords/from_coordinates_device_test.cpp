@@ -1,4 +1,5 @@
 // Covers sets made of coordinates that are on a CUDA device.
+#include <algorithm>
 #include <array>
 #include <vector>
 

@@ -1,6 +1,7 @@
 // Covers operations on sets that are on a CUDA device: the CPU's sites, in the CPU's rows.
 #include <pumice/coords/set_operations.hpp>
 
+#include <algorithm>
 #include <vector>
 
 #include <gtest/gtest.h>

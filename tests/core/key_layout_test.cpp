@@ -1,6 +1,7 @@
 // Keys: coordinates come back, order is Morton's, blocks have 64 cells, halving is a shift.
 #include <pumice/shared/key_layout.h>
 
+#include <cstddef>
 #include <set>
 #include <vector>
 

@@ -2,6 +2,7 @@
 #include <pumice/core/radix_sort.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <numeric>
 #include <vector>
 

@@ -1,6 +1,7 @@
 // Tensors: shapes are checked, copies share, clones do not, conversions round once.
 #include <pumice/core/tensor.hpp>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 #include <vector>

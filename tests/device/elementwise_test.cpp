@@ -3,6 +3,7 @@
 #include <pumice/ops/columns.h>
 #include <pumice/ops/elementwise.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <vector>

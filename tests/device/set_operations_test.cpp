@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include <gtest/gtest.h>

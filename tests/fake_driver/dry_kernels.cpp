@@ -1,6 +1,7 @@
 // Kernels of a driver for whole networks: those of sets and maps in the emulator, nothing else.
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <span>
 #include <string_view>

@@ -7,6 +7,7 @@
 // beginnings stand apart by commas.
 // Covers tile_source, gradient_source, entry_source and part_source of src/kernels/cuda.
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <ostream>
 #include <string>

@@ -120,6 +120,31 @@ class CheckLayers(unittest.TestCase):
     def test_an_include_that_names_no_file_is_an_error(self):
         self.expect_error({"src/core/a.cpp": "#include <pumice/core/gone.hpp>\n"}, "names no file")
 
+    def test_a_name_needs_the_header_that_declares_it(self):
+        text = "\n// std::map\nstd::span<int> a;\nstd::span<int> b;\n"
+        self.expect_error({"src/core/a.cpp": text}, "src/core/a.cpp:3: std::span without <span>")
+        self.expect_error({"src/core/a.cpp": "auto c = std::byte();"}, "std::byte without <cstddef>")
+        self.expect_error({"src/core/a.cpp": "std::get<0>(x);"}, "without <array> or <tuple> or <utility> or <variant>")
+        self.expect_error({"src/core/a.cpp": "std::filesystem::path p;"}, "filesystem::path without <filesystem>")
+        self.expect_error({"cli/main.hpp": "void add(CLI::App&);"}, "CLI::App without a header of <CLI/>")
+
+    def test_a_name_may_be_declared_through_a_header_of_ours(self):
+        of_a = "#include <pumice/core/a.hpp>\n"
+        for text in (
+            "#include <span>\nstd::span<int> a;\n",
+            of_a + "std::vector<int>::iterator a = std::begin(b);\n",
+            of_a.replace("core/a", "ops/c") + "std::vector<int> a;\n",
+            "const char* text = \"std::map\";   // std::set\n/* std::list\n */\n",
+            "namespace CLI {\nclass App;\n}\nvoid add(CLI::App&);\n",
+            "#include <fmt/format.h>\nauto a = fmt::format();\nauto b = pumice::std::any;\n",
+            "#include <utility>\n#include <string>\nauto a = std::move(std::string::npos);\n",
+        ):
+            code, said = run({"src/ops/b.cpp": text})
+            self.assertEqual(code, 0, said)
+
+    def test_a_name_that_no_header_is_known_for_is_an_error(self):
+        self.expect_error({"src/core/a.cpp": "std::flat_map<int, int> m;"}, "std::flat_map is in no line")
+
     def test_a_folder_that_is_no_stage_is_an_error(self):
         self.expect_error({"src/misc/m.cpp": "int m;\n"}, "misc is no stage")
 

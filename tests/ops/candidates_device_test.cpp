@@ -4,6 +4,7 @@
 //
 // Covers convolution on a device, and plans that are given to it.
 #include <atomic>
+#include <iostream>
 #include <mutex>
 #include <sstream>
 

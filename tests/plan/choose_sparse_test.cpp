@@ -3,6 +3,7 @@
 // space/entry_schedules.
 #include <pumice/plan/choose_sparse.hpp>
 
+#include <algorithm>
 #include <memory>
 #include <set>
 #include <string>

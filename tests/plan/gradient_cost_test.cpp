@@ -2,6 +2,7 @@
 #include "plan/space/gradient_cost.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <span>
 #include <string>

@@ -1,6 +1,7 @@
 // Which bucket a number is in, and which plan answers.
 #include "plan/store/plan_rules.hpp"
 
+#include <cstddef>
 #include <limits>
 
 #include <gtest/gtest.h>

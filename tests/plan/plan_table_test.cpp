@@ -2,6 +2,7 @@
 #include "plan/store/plan_table.hpp"
 
 #include <fstream>
+#include <iterator>
 #include <string>
 
 #include <gtest/gtest.h>

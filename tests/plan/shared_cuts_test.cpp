@@ -2,6 +2,7 @@
 // best.
 #include <pumice/plan/shared_cuts.hpp>
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>

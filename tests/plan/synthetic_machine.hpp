@@ -1,6 +1,7 @@
 // A machine whose true times are known, and whose measured ones are as noisy as real ones.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <map>

@@ -2,6 +2,7 @@
 #include "reference/brute_force_map.hpp"
 
 #include <cmath>
+#include <cstddef>
 
 namespace pumice::brute_force {
 namespace {

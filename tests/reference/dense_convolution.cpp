@@ -2,6 +2,7 @@
 #include "reference/dense_convolution.hpp"
 
 #include <cmath>
+#include <cstddef>
 #include <map>
 
 namespace pumice::reference {

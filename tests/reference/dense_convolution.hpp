@@ -2,6 +2,7 @@
 // with the library, not even its types.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <set>

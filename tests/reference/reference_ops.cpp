@@ -3,6 +3,7 @@
 #include "reference/reference_ops.hpp"
 
 #include <cmath>
+#include <cstddef>
 #include <map>
 
 namespace pumice::reference {

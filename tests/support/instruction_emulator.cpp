@@ -2,6 +2,7 @@
 #include <bit>
 #include <cstring>
 #include <deque>
+#include <utility>
 #include <vector>
 
 #include <pumice/instructions_host.h>

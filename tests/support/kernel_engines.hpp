@@ -7,6 +7,7 @@
 //   }
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <span>

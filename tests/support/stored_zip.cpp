@@ -1,6 +1,7 @@
 // Walks the central directory of a zip archive.
 #include "support/stored_zip.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <fstream>

@@ -3,7 +3,9 @@
 
 #include <stdlib.h>
 
+#include <cstddef>
 #include <filesystem>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <deque>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include <pumice/instructions_host.h>

@@ -1,6 +1,7 @@
 // Row-major dense arrays: a view that looks, and an owner that shares.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <initializer_list>

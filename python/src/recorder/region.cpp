@@ -1,4 +1,6 @@
 // Keeps the links that wait in a list, which a link leaves when it is computed or gone.
+#include <utility>
+
 #include "region.hpp"
 #include "../arguments.hpp"
 

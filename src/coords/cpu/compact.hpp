@@ -1,7 +1,9 @@
 // Keeps some elements of a range, in order: count per chunk, then fill where the counts say.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include <pumice/core/parallel.hpp>

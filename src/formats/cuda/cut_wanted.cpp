@@ -2,6 +2,7 @@
 #include "formats/cuda/cut_wanted.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 #include <vector>
 

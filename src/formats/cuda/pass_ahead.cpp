@@ -2,6 +2,7 @@
 #include "formats/cuda/pass_ahead.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <sstream>

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <limits>
 #include <mutex>
+#include <tuple>
 #include <utility>
 
 #include <pumice/core/error.hpp>

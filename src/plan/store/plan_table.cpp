@@ -6,6 +6,7 @@
 #include <chrono>
 #include <limits>
 #include <span>
+#include <system_error>
 
 #include <nlohmann/json.hpp>
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 #include <pumice/core/error.hpp>
 #include <pumice/core/log.hpp>
