@@ -39,6 +39,16 @@ bool tracks_memory() {
   return value != nullptr && std::strcmp(value, "initcheck") == 0;
 }
 
+/// What a kernel begins with. The special functions of <cmath>, which kernels do not call, are
+/// three fifths of what libstdc++ has it read, and a third of the time that it takes (0.46 s to
+/// 0.3).
+constexpr const char* kBeginning =
+    "#define __launch_bounds__(...)\n"
+    "#if __has_include(<bits/c++config.h>)\n"
+    "#include <bits/c++config.h>\n"
+    "#undef _GLIBCXX_USE_STD_SPEC_FUNCS\n"
+    "#endif\n";
+
 struct Program {
   std::string text;
   std::string log;
@@ -116,7 +126,7 @@ Result compile(Program& program) {
   const Folder folder;
   const std::string source = folder / "kernel.cpp", preprocessed = folder / "kernel.ii",
                     library = folder / "kernel.so", log = folder / "log";
-  write_file(source, "#define __launch_bounds__(...)\n" + program.text);
+  write_file(source, kBeginning + program.text);
   std::vector<std::string> options = words_of(PUMICE_HOST_OPTIONS);
   if (tracks_memory()) {
     for (const std::string& word : words_of(kTrackingOptions))

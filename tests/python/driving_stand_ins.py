@@ -1,5 +1,5 @@
 """Stands in for libraries that the driving benchmark measures and that are not here: packages of their names, written
-into a folder. FlexGEMM's computes densely, by torch; those of the others are Pumice's layers in other clothes."""
+into a folder. FlexGEMM's computes by torch; those of the others are Pumice's layers in other clothes."""
 
 from __future__ import annotations
 
@@ -21,11 +21,25 @@ import torch
 
 
 def sparse_submanifold_conv3d(features, coords, shape, weight, bias, cache=None):
-    """y[p] = sum over offsets of x[p + offset - 1] W[offset], on a dense grid."""
-    index = tuple(coords.long().unbind(1))
-    dense = features.new_zeros((shape[0], *shape[2:], features.shape[1])).index_put(index, features)
-    y = torch.nn.functional.conv3d(dense.movedim(-1, 1), weight.movedim(-1, 1), bias, padding=1)
-    return y.movedim(1, -1)[index], "map"
+    """y[p] = sum over offsets of x[p + offset - 1] W[offset], whose sites are found in a sorted list of numbers."""
+    sites = coords.long()
+
+    def number(cells):
+        numbers = cells[:, 0]
+        for axis, size in enumerate(shape[2:], 1):
+            numbers = numbers * (size + 2) + cells[:, axis] + 1
+        return numbers
+
+    numbers, order = number(sites).sort()
+    y = features.new_zeros((len(sites), len(weight)), dtype=torch.float32)
+    for offset in torch.cartesian_prod(*[torch.arange(size) for size in weight.shape[1:4]]).tolist():
+        wanted = number(sites + sites.new_tensor([0, *offset]) - sites.new_tensor([0, 1, 1, 1]))
+        places = torch.searchsorted(numbers, wanted).clamp(max=len(numbers) - 1)
+        (outputs,) = torch.where(numbers[places] == wanted)
+        x = features[order[places[outputs]]].float()
+        y = y.index_add(0, outputs, x @ weight[(slice(None), *offset)].float().T)
+    y = (y if bias is None else y + bias).to(features.dtype)
+    return y, "map"
 '''
 WARPCONVNET = '''
 import torch

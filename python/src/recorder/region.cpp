@@ -1,9 +1,9 @@
 // Keeps the links that wait in a list, which a link leaves when it is computed or gone.
+#include "region.hpp"
+
 #include <utility>
 
-#include "region.hpp"
 #include "../arguments.hpp"
-
 #include "parts.hpp"
 
 namespace pumice::python::recorder {
