@@ -66,8 +66,10 @@ format:
 # clang-tidy 16 or later: older ones lack std::source_location.
 tidy:
 	@$(call need,clang-tidy)
-	@$(MAKE) --no-print-directory build
-	@clang-tidy -p $(BUILD) --quiet $(filter src/%.cpp cli/%.cpp,$(SOURCES))
+	@$(MAKE) --no-print-directory setup
+	@cmake -S . -B build/tidy -DPUMICE_PRECOMPILE=OFF >/dev/null   # it cannot read what another compiler precompiled
+	@cmake --build build/tidy -j $(JOBS)                           # sources and headers are made, too
+	@clang-tidy -p build/tidy --quiet $(filter src/%.cpp cli/%.cpp,$(SOURCES))
 
 bench: build
 	@tools/bench.sh

@@ -10,8 +10,6 @@
 
 #include <fmt/core.h>
 #include <fmt/format.h>
-#include <CLI/App.hpp>
-#include <CLI/Validators.hpp>
 #include <nlohmann/json.hpp>
 
 #include <pumice/core/error.hpp>
@@ -20,6 +18,7 @@
 #include <pumice/points/read.hpp>
 
 #include "core/printable.hpp"
+#include "options.hpp"
 #include "scan_folder.hpp"
 #include "terminal.hpp"
 

@@ -7,8 +7,6 @@
 #include <tuple>
 
 #include <fmt/core.h>
-#include <CLI/App.hpp>
-#include <CLI/Validators.hpp>
 #include <nlohmann/json.hpp>
 
 #include <pumice/coords/set_operations.hpp>
@@ -23,6 +21,7 @@
 #include "commands.hpp"
 #include "core/printable.hpp"
 #include "measure.hpp"
+#include "options.hpp"
 #include "outputs.hpp"
 #include "streets.hpp"
 #include "terminal.hpp"

@@ -8,8 +8,6 @@
 #include <vector>
 
 #include <fmt/core.h>
-#include <CLI/App.hpp>
-#include <CLI/Validators.hpp>
 #include <nlohmann/json.hpp>
 
 #include <pumice/core/atomic_file.hpp>
@@ -24,6 +22,7 @@
 #include "driving_input.hpp"
 #include "driving_workloads.hpp"
 #include "measure.hpp"
+#include "options.hpp"
 #include "outputs.hpp"
 #include "statistics.hpp"
 #include "terminal.hpp"

@@ -5,8 +5,6 @@
 #include <vector>
 
 #include <fmt/core.h>
-#include <CLI/App.hpp>
-#include <CLI/Validators.hpp>
 #include <nlohmann/json.hpp>
 
 #include <pumice/core/error.hpp>
@@ -18,6 +16,7 @@
 #include "bench_sparse_calls.hpp"
 #include "commands.hpp"
 #include "core/printable.hpp"
+#include "options.hpp"
 #include "terminal.hpp"
 
 namespace pumice::cli {

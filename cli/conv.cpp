@@ -8,8 +8,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <CLI/App.hpp>
-#include <CLI/Validators.hpp>
 #include <nlohmann/json.hpp>
 
 #include <pumice/core/copy.hpp>
@@ -21,6 +19,7 @@
 #include "arguments.hpp"
 #include "commands.hpp"
 #include "core/printable.hpp"
+#include "options.hpp"
 #include "outputs.hpp"
 #include "step_timer.hpp"
 #include "tensor_file.hpp"

@@ -7,12 +7,10 @@
 #include <string>
 #include <vector>
 
-#include <CLI/App.hpp>
-#include <CLI/Validators.hpp>
-
 #include "arguments.hpp"
 #include "commands.hpp"
 #include "kernels_selection.hpp"
+#include "options.hpp"
 #include "plan_file.hpp"
 
 namespace pumice::cli {

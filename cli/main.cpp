@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <fmt/core.h>
-#include <CLI/CLI.hpp>
+#include <CLI/CLI.hpp>   // all of it, once in the program: options.hpp
 
 #include <pumice/core/error.hpp>
 #include <pumice/core/log.hpp>

@@ -2,6 +2,7 @@
 #include "plan_file.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <memory>
 #include <set>
 

@@ -3,8 +3,6 @@
 #include <memory>
 
 #include <fmt/core.h>
-#include <CLI/App.hpp>
-#include <CLI/Validators.hpp>
 #include <nlohmann/json.hpp>
 
 #include <pumice/core/error.hpp>
@@ -15,6 +13,7 @@
 #include "arguments.hpp"
 #include "commands.hpp"
 #include "core/printable.hpp"
+#include "options.hpp"
 #include "outputs.hpp"
 #include "terminal.hpp"
 

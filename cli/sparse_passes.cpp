@@ -2,8 +2,6 @@
 #include "sparse_passes.hpp"
 
 #include <fmt/format.h>
-#include <CLI/App.hpp>
-#include <CLI/Validators.hpp>
 
 #include <pumice/core/copy.hpp>
 #include <pumice/core/error.hpp>
@@ -11,6 +9,7 @@
 #include <pumice/ops/spmm.hpp>
 
 #include "arguments.hpp"
+#include "options.hpp"
 #include "terminal.hpp"
 
 namespace pumice::cli {

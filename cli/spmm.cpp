@@ -6,8 +6,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <CLI/App.hpp>
-#include <CLI/Validators.hpp>
 #include <nlohmann/json.hpp>
 
 #include <pumice/core/copy.hpp>
@@ -18,6 +16,7 @@
 #include "arguments.hpp"
 #include "commands.hpp"
 #include "core/printable.hpp"
+#include "options.hpp"
 #include "sparse_matrix.hpp"
 #include "step_timer.hpp"
 #include "terminal.hpp"

@@ -2,13 +2,12 @@
 #include <memory>
 
 #include <fmt/core.h>
-#include <CLI/App.hpp>
-#include <CLI/Validators.hpp>
 #include <nlohmann/json.hpp>
 
 #include "arguments.hpp"
 #include "commands.hpp"
 #include "core/printable.hpp"
+#include "options.hpp"
 #include "outputs.hpp"
 #include "page.hpp"
 #include "picture.hpp"

@@ -14,7 +14,7 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 # The wheel of `make test` compiles the library's sources once more, with the flags of the release build:
 # from ccache that takes seconds instead of a third of the whole command. Build folders lie equally deep
-# (build/release, build/python), so that relative to each other all names of files are the same.
+# (build/release, build/python), so that names of files relative to the folder are the same in both; `__FILE__` is such a name.
 find_program(PUMICE_CCACHE ccache DOC "Keeps what was compiled from one build folder to the next; empty: none")
 if(PUMICE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # What ccache must overlook to keep files that read precompiled headers: they hold neither the

@@ -1,13 +1,15 @@
 """Which names of other people's libraries a file uses without the header that declares them.
 
-Headers that many files include are precompiled (cmake/precompiled.cmake), and the compiler then misses no include. So
-tools/check_layers.py looks: a file includes a header for whatever of std, fmt, nlohmann and CLI it names, by itself or
-through headers of ours. A name of std that the table lacks is an error too: it belongs into a line of it.
+Headers that many files include are precompiled (cmake/precompiled.cmake), and the compiler then does not complain of a
+missing include. So tools/check_layers.py looks: for whatever a file names of std or of LIBRARIES, it includes a header, by
+itself or through headers of ours. A name of std that the table lacks is an error too: add it to its header's line. Not seen
+are macros, names outside of namespaces, and which header of another library it is.
 """
 
 import re
 
-# A header of the standard library and what it declares. A name may stand in several lines; one that ends in * begins others.
+# A header of the standard library and what it declares, of what is used here and likely to be. A name may stand in several
+# lines, also where only every known library declares it there (error_code in <filesystem>); one that ends in * begins others.
 DECLARED = """
 algorithm: adjacent_find all_of any_of binary_search clamp copy copy_backward copy_if copy_n count count_if equal
   equal_range fill fill_n find find_if find_if_not for_each generate generate_n includes inplace_merge is_sorted
@@ -56,7 +58,8 @@ iostream: cerr cin clog cout endl flush istream ostream
 istream: istream ws
 iterator: advance back_inserter begin cbegin cend data distance end forward_iterator_tag input_iterator_tag inserter
   istream_iterator istreambuf_iterator make_move_iterator move_iterator next ostream_iterator prev
-  random_access_iterator_tag rbegin rend reverse_iterator size ssize
+  random_access_iterator_tag ranges::advance ranges::distance ranges::next ranges::prev rbegin rend reverse_iterator
+  size ssize
 limits: numeric_limits
 list: list
 locale: locale
@@ -120,8 +123,19 @@ OF_RANGES = "begin cbegin cend crbegin crend data empty end rbegin rend size ssi
 # Namespaces of other libraries, and where their headers lie: any of them will do.
 LIBRARIES = {"CLI": "CLI", "fmt": "fmt", "hwy": "hwy", "nlohmann": "nlohmann", "spdlog": "spdlog"}
 
-NAME = re.compile(r"(?<![\w:])(std|" + "|".join(LIBRARIES) + r")::((?:[a-z_]+::)?\w+)")
-NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
+NAME = re.compile(r"(?<!\w)(?<!\w::)(std|" + "|".join(LIBRARIES) + r")::((?:[a-z_]+::)?\w+)")
+NOT_CODE = re.compile(
+    "|".join(
+        [
+            r"//[^\n]*",
+            r"/\*.*?\*/",
+            r'\bu?8?R"([^(\s]*)\(.*?\)\1"',
+            r'"(?:\\.|[^"\\\n])*"',
+            r"(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])+'",  # the ' of 1'000 begins no character
+        ]
+    ),
+    re.DOTALL,
+)
 
 
 def read_table():
@@ -143,16 +157,21 @@ NAMES, BEGINNINGS = read_table()
 def headers_of(name):
     """Those that declare `std::name`; none where the table lacks it. `string::npos` is declared where `string` is."""
     for known in (name, name.split("::")[0]):
-        found = set(NAMES.get(known, ()))
-        found.update(*(headers for beginning, headers in BEGINNINGS.items() if known.startswith(beginning)))
+        if known in NAMES:
+            return NAMES[known]
+        found = [headers for beginning, headers in BEGINNINGS.items() if known.startswith(beginning)]
         if found:
-            return found
+            return set().union(*found)
     return set()
 
 
+def code_of(text):
+    """Without comments, strings and characters, on the same lines."""
+    return NOT_CODE.sub(lambda match: "\n" * match[0].count("\n"), text)
+
+
 def used_in(text):
-    """(line, namespace, name) of the first place of each name, outside of comments and strings."""
-    text = NOT_CODE.sub(lambda match: "\n" * match[0].count("\n"), text)
+    """(line, namespace, name) of the first place of each name in code."""
     first = {}
     for match in NAME.finditer(text):
         first.setdefault((match[1], match[2]), text.count("\n", 0, match.start()) + 1)
@@ -161,12 +180,13 @@ def used_in(text):
 
 def complaints(text, included):
     """(line, message) for what `text` names without a header of `included`, the names of all that it includes."""
+    text = code_of(text)
     for line, namespace, name in used_in(text):
         if namespace != "std":
             is_declared_here = f"namespace {namespace} {{" in text
             if not is_declared_here and not any(header.startswith(f"{LIBRARIES[namespace]}/") for header in included):
                 yield line, f"{namespace}::{name} without a header of <{LIBRARIES[namespace]}/>"
         elif not (headers := headers_of(name)):
-            yield line, f"std::{name} is in no line of tools/std_names.py: add it to its header's"
+            yield line, f"std::{name} is in no line of tools/std_names.py: add it to its header's line"
         elif not headers & included:
             yield line, f"std::{name} without <{'> or <'.join(sorted(headers))}>"

@@ -126,7 +126,7 @@ template <class Function, class... Extra>
 void define(nb::module_& module, const char* name, Function function, const Extra&... extras) {
   std::array<Argument, decltype(detail::counted(+function))::value> names{};
   expect_new_name(module, name);
-  [[maybe_unused]] Argument* next = names.data();   // not where there are no extras
+  [[maybe_unused]] Argument* next = names.data();   // unused where there are no extras
   (detail::add_name(next, extras), ...);
   module.def(name, by_name(+function, names), detail::extra(extras)...);
 }

@@ -1,4 +1,6 @@
 // `pumice info`: the fields, and the numbers of a scan small enough to count by hand.
+#include <cstdlib>
+
 #include <fmt/format.h>
 
 #include <pumice/core/safetensors.hpp>

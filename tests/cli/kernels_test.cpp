@@ -1,4 +1,5 @@
 // `pumice kernels`: lists, bundles and checks as a user meets them. Compiling needs NVRTC.
+#include <cstdlib>
 #include <map>
 #include <set>
 

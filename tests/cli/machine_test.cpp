@@ -1,5 +1,7 @@
 // What machines and scripts rely on: --help, --version, pure JSON, CSV, silence without a terminal.
 // Covers every subcommand.
+#include <cstdlib>
+
 #include "program.hpp"
 
 namespace pumice::test {

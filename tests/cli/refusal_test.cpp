@@ -2,6 +2,7 @@
 // Covers every subcommand: arguments, scans, weights and safetensors that cannot be right.
 #include <sys/stat.h>
 
+#include <cstdlib>
 #include <limits>
 #include <tuple>
 

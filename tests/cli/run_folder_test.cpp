@@ -2,6 +2,7 @@
 // on.
 #include <pty.h>
 
+#include <cerrno>
 #include <cstring>
 #include <set>
 

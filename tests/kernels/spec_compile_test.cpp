@@ -188,15 +188,16 @@ bool begins(std::string_view name, std::string_view beginnings) {
   }
 }
 
-/// Those that PUMICE_ALL_SPECS names, or else one of 122, from the one numbered `first` on: NVRTC
-/// of an odd version compiles others than one of an even version (`nvrtc12.*`), so that both
-/// together compile one of 61.
+/// Those that PUMICE_ALL_SPECS names, or else one of 121, from the one numbered `first` on: a
+/// number that shares no factor with the lengths of the loops above (2, 3, 4, 6), so that a spread
+/// meets every value. NVRTC of an odd version compiles others than one of an even version
+/// (`nvrtc12.*`).
 std::vector<jit::Source> spread_of(std::vector<jit::Source> sources, std::size_t first) {
   const char* const all = std::getenv("PUMICE_ALL_SPECS");
   if (all != nullptr && std::string_view(all) != "1")
     std::erase_if(sources, [&](const jit::Source& source) { return !begins(source.name, all); });
-  const std::size_t step = all != nullptr ? 1 : 122;
-  if (jit::nvrtc_state().major % 2 != 0) first += 61;
+  const std::size_t step = all != nullptr ? 1 : 121;
+  if (jit::nvrtc_state().major % 2 != 0) first += 60;
   std::vector<jit::Source> spread;
   for (std::size_t i = first % step; i < sources.size(); i += step)
     spread.push_back(std::move(sources[i]));

@@ -124,6 +124,8 @@ class CheckLayers(unittest.TestCase):
         text = "\n// std::map\nstd::span<int> a;\nstd::span<int> b;\n"
         self.expect_error({"src/core/a.cpp": text}, "src/core/a.cpp:3: std::span without <span>")
         self.expect_error({"src/core/a.cpp": "auto c = std::byte();"}, "std::byte without <cstddef>")
+        self.expect_error({"src/core/a.cpp": "auto a = '\"' + ::std::string(b) + '\"';"}, "std::string without <string>")
+        self.expect_error({"src/core/a.cpp": "#include <algorithm>\nstd::ranges::less a;"}, "less without <functional>")
         self.expect_error({"src/core/a.cpp": "std::get<0>(x);"}, "without <array> or <tuple> or <utility> or <variant>")
         self.expect_error({"src/core/a.cpp": "std::filesystem::path p;"}, "filesystem::path without <filesystem>")
         self.expect_error({"cli/main.hpp": "void add(CLI::App&);"}, "CLI::App without a header of <CLI/>")
@@ -134,6 +136,8 @@ class CheckLayers(unittest.TestCase):
             "#include <span>\nstd::span<int> a;\n",
             of_a + "std::vector<int>::iterator a = std::begin(b);\n",
             of_a.replace("core/a", "ops/c") + "std::vector<int> a;\n",
+            "const char quote = '\"', other = '\\''; const char* a = \"std::map x\"; int b = 1'000; // std::set\n",
+            'const char* raw = R"x(std::map "std::set)x";\n',
             "const char* text = \"std::map\";   // std::set\n/* std::list\n */\n",
             "namespace CLI {\nclass App;\n}\nvoid add(CLI::App&);\n",
             "#include <fmt/format.h>\nauto a = fmt::format();\nauto b = pumice::std::any;\n",

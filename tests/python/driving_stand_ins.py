@@ -21,10 +21,11 @@ import torch
 
 
 def sparse_submanifold_conv3d(features, coords, shape, weight, bias, cache=None):
-    """y[p] = sum over offsets of x[p + offset - 1] W[offset], whose sites are found in a sorted list of numbers."""
+    """y[p] = sum over offsets of x[p + offset - 1] W[offset]. Each p has a number; those of x are sorted and searched."""
+    assert weight.shape[1:4] == (3, 3, 3)
     sites = coords.long()
 
-    def number(cells):
+    def number(cells):   # in a grid with a margin of one cell, where neighbours outside of it lie
         numbers = cells[:, 0]
         for axis, size in enumerate(shape[2:], 1):
             numbers = numbers * (size + 2) + cells[:, axis] + 1
