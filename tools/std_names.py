@@ -120,8 +120,8 @@ vector: erase erase_if vector
 # [iterator.range]: each of these headers declares the names of <iterator> that go over a range.
 CONTAINERS = "array deque list map optional regex set span string string_view unordered_map unordered_set vector".split()
 OF_RANGES = "begin cbegin cend crbegin crend data empty end rbegin rend size ssize".split()
-# Namespaces of other libraries, and where their headers lie: any of them will do.
-LIBRARIES = {"CLI": "CLI", "fmt": "fmt", "hwy": "hwy", "nlohmann": "nlohmann", "spdlog": "spdlog"}
+# Namespaces of other libraries; their headers lie in folders of the same names, and any of them will do.
+LIBRARIES = ("CLI", "fmt", "hwy", "nlohmann", "spdlog")
 
 NAME = re.compile(r"(?<!\w)(?<!\w::)(std|" + "|".join(LIBRARIES) + r")::((?:[a-z_]+::)?\w+)")
 NOT_CODE = re.compile(
@@ -184,8 +184,8 @@ def complaints(text, included):
     for line, namespace, name in used_in(text):
         if namespace != "std":
             is_declared_here = f"namespace {namespace} {{" in text
-            if not is_declared_here and not any(header.startswith(f"{LIBRARIES[namespace]}/") for header in included):
-                yield line, f"{namespace}::{name} without a header of <{LIBRARIES[namespace]}/>"
+            if not is_declared_here and not any(header.startswith(f"{namespace}/") for header in included):
+                yield line, f"{namespace}::{name} without a header of <{namespace}/>"
         elif not (headers := headers_of(name)):
             yield line, f"std::{name} is in no line of tools/std_names.py: add it to its header's line"
         elif not headers & included:

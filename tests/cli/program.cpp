@@ -17,6 +17,18 @@
 #include <unistd.h>
 
 namespace pumice::test {
+namespace {
+
+/// As execv() takes them, valid as long as `words`.
+std::vector<char*> argv_of(std::vector<std::string>& words) {
+  std::vector<char*> argv;
+  for (std::string& word : words)
+    argv.push_back(word.data());
+  argv.push_back(nullptr);
+  return argv;
+}
+
+}   // namespace
 
 std::string read_text(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -42,10 +54,7 @@ Outcome run_program(const std::filesystem::path& folder, const std::vector<std::
   const std::string err = (folder / "stderr.txt").string();
   std::vector<std::string> words{program};
   words.insert(words.end(), arguments.begin(), arguments.end());
-  std::vector<char*> argv;
-  for (std::string& word : words)
-    argv.push_back(word.data());
-  argv.push_back(nullptr);
+  const std::vector<char*> argv = argv_of(words);
 
   const pid_t child = fork();
   if (child == 0) {
@@ -123,10 +132,7 @@ std::string ProgramTest::interrupted(std::vector<std::string> arguments,
 std::pair<std::string, int> ProgramTest::shown_on_a_terminal(std::vector<std::string> arguments,
                                                              const std::string& marker) {
   arguments.insert(arguments.begin(), program_path());
-  std::vector<char*> argv;
-  for (std::string& word : arguments)
-    argv.push_back(word.data());
-  argv.push_back(nullptr);
+  const std::vector<char*> argv = argv_of(arguments);
   return shown_on_a_terminal([&] { execv(argv[0], argv.data()); }, marker);
 }
 

@@ -33,7 +33,7 @@ def sparse_submanifold_conv3d(features, coords, shape, weight, bias, cache=None)
 
     numbers, order = number(sites).sort()
     y = features.new_zeros((len(sites), len(weight)), dtype=torch.float32)
-    for offset in torch.cartesian_prod(*[torch.arange(size) for size in weight.shape[1:4]]).tolist():
+    for offset in torch.cartesian_prod(*[torch.arange(3)] * 3).tolist():
         wanted = number(sites + sites.new_tensor([0, *offset]) - sites.new_tensor([0, 1, 1, 1]))
         places = torch.searchsorted(numbers, wanted).clamp(max=len(numbers) - 1)
         (outputs,) = torch.where(numbers[places] == wanted)
